@@ -1,0 +1,106 @@
+"""What one cluster's API server last told us, by kind, with the indexes that diagnosis needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from sevenhop.core.events import SyncState
+from sevenhop.core.objects.base import Custom, Object
+from sevenhop.core.objects.cluster import Node
+from sevenhop.core.objects.kinds import KINDS
+from sevenhop.core.objects.pod import Pod
+
+Key = tuple[str, str]
+"""(namespace, name)"""
+
+_NOTHING: Mapping[Key, Object] = {}
+_NO_PODS: Mapping[Key, Pod] = {}
+
+
+class Objects:
+    """
+    Objects by kind and key.
+
+    Mutable, owned by one caller; readers see the newest state.  Used live and for a file of objects alike.
+    `states` says how much of each kind is known; a kind that is not `SYNCED` or `ABSENT` answers what it has.
+    """
+
+    def __init__(self) -> None:
+        self._by_kind: dict[str, dict[Key, Object]] = {}
+        self._by_uid: dict[str, tuple[str, Object]] = {}
+        self._pods_on: dict[str, dict[Key, Pod]] = {}
+        self._children: dict[str, dict[tuple[str, Key], Object]] = {}
+        self.states: dict[str, SyncState] = dict.fromkeys(KINDS, SyncState.NOT_SYNCED)
+        self.details: dict[str, str] = {}
+
+    def put(self, kind: str, obj: Object) -> Object | None:
+        """Keep `obj`; returns what stood in its place."""
+        key = obj.metadata.key
+        before = self._by_kind.setdefault(kind, {}).get(key)
+        if before is not None:
+            self._unindex(kind, key, before)
+        self._by_kind[kind][key] = obj
+        if obj.metadata.uid:
+            self._by_uid[obj.metadata.uid] = (kind, obj)
+        if isinstance(obj, Pod) and obj.spec.node_name:
+            self._pods_on.setdefault(obj.spec.node_name, {})[key] = obj
+        owner = obj.metadata.controller()
+        if owner is not None and owner.uid:
+            self._children.setdefault(owner.uid, {})[(kind, key)] = obj
+        return before
+
+    def drop(self, kind: str, key: Key) -> Object | None:
+        """Forget an object; returns it, or None if it was not known."""
+        before = self._by_kind.get(kind, {}).pop(key, None)
+        if before is not None:
+            self._unindex(kind, key, before)
+        return before
+
+    def get(self, kind: str, namespace: str, name: str) -> Object | None:
+        return self._by_kind.get(kind, _NOTHING).get((namespace, name))
+
+    def of(self, kind: str) -> Mapping[Key, Object]:
+        """All objects of a kind; do not keep the mapping over a `put`."""
+        return self._by_kind.get(kind, _NOTHING)
+
+    def pods(self) -> Mapping[Key, Pod]:
+        return cast("Mapping[Key, Pod]", self.of("Pod"))
+
+    def nodes(self) -> Mapping[Key, Node]:
+        return cast("Mapping[Key, Node]", self.of("Node"))
+
+    def custom(self, kind: str) -> Mapping[Key, Custom]:
+        return cast("Mapping[Key, Custom]", self.of(kind))
+
+    def pods_on(self, node: str) -> Iterable[Pod]:
+        """Pods bound to a node, finished and terminating ones too."""
+        return self._pods_on.get(node, _NO_PODS).values()
+
+    def by_uid(self, uid: str) -> tuple[str, Object] | None:
+        """(kind, object)"""
+        return self._by_uid.get(uid)
+
+    def children(self, uid: str) -> Iterable[tuple[str, Object]]:
+        """(kind, object) of what this uid controls."""
+        return [(kind, obj) for (kind, _), obj in self._children.get(uid, {}).items()]
+
+    def is_known(self, kind: str) -> bool:
+        """Whether an object of this kind that is not here does not exist."""
+        return self.states.get(kind) in (SyncState.SYNCED, SyncState.ABSENT)
+
+    def _unindex(self, kind: str, key: Key, obj: Object) -> None:
+        uid = obj.metadata.uid
+        if uid and self._by_uid.get(uid, ("", None))[1] is obj:
+            del self._by_uid[uid]
+        if isinstance(obj, Pod) and obj.spec.node_name:
+            there = self._pods_on.get(obj.spec.node_name, {})
+            there.pop(key, None)
+            if not there:
+                self._pods_on.pop(obj.spec.node_name, None)
+        owner = obj.metadata.controller()
+        if owner is not None and owner.uid in self._children:
+            siblings = self._children[owner.uid]
+            siblings.pop((kind, key), None)
+            if not siblings:
+                del self._children[owner.uid]

@@ -1,0 +1,383 @@
+"""Cluster-wide objects, storage, policy, devices, services and events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from sevenhop.core.objects.base import (
+    Condition,
+    LabelSelector,
+    Meta,
+    Object,
+    Quantities,
+    Slim,
+)
+from sevenhop.core.objects.pod import NodeSelector, PodTemplate, Toleration
+
+
+class Taint(Slim):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: datetime | None = None
+
+
+class NodeSpec(Slim):
+    unschedulable: bool = False
+    taints: Sequence[Taint] = ()
+    provider_id: str = msgspec.field(name="providerID", default="")
+
+
+class NodeInfo(Slim):
+    kubelet_version: str = ""
+    kernel_version: str = ""
+
+
+class NodeStatus(Slim):
+    capacity: Quantities = {}
+    allocatable: Quantities = {}
+    conditions: Sequence[Condition] = ()
+    node_info: NodeInfo = msgspec.field(default_factory=NodeInfo)
+
+
+class Node(Object):
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+
+class Namespace(Object):
+    pass
+
+
+class PriorityClass(Object):
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str = "PreemptLowerPriority"
+
+
+class RuntimeClass(Object):
+    overhead: dict[str, Quantities] | None = None
+    scheduling: dict[str, Any] | None = None
+
+
+class ReplicasSpec(Slim):
+    """Spec of Deployment, ReplicaSet, StatefulSet, DaemonSet and Job alike."""
+
+    replicas: int | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplate = msgspec.field(default_factory=PodTemplate)
+    paused: bool = False
+    suspend: bool = False
+    parallelism: int | None = None
+    service_name: str = ""
+    strategy: dict[str, Any] | None = None
+    update_strategy: dict[str, Any] | None = None
+    min_ready_seconds: int = 0
+    progress_deadline_seconds: int | None = None
+
+
+class ReplicasStatus(Slim):
+    replicas: int = 0
+    ready_replicas: int = 0
+    updated_replicas: int = 0
+    available_replicas: int = 0
+    unavailable_replicas: int = 0
+    desired_number_scheduled: int = 0
+    number_ready: int = 0
+    observed_generation: int = 0
+    current_revision: str = ""
+    update_revision: str = ""
+    conditions: Sequence[Condition] = ()
+
+
+class Controller(Object):
+    """Deployment, ReplicaSet, StatefulSet, DaemonSet or Job."""
+
+    spec: ReplicasSpec = msgspec.field(default_factory=ReplicasSpec)
+    status: ReplicasStatus = msgspec.field(default_factory=ReplicasStatus)
+
+
+class PdbSpec(Slim):
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    selector: LabelSelector | None = None
+
+
+class PdbStatus(Slim):
+    disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+
+
+class PodDisruptionBudget(Object):
+    spec: PdbSpec = msgspec.field(default_factory=PdbSpec)
+    status: PdbStatus = msgspec.field(default_factory=PdbStatus)
+
+
+class QuotaAmounts(Slim):
+    hard: Quantities = {}
+    used: Quantities = {}
+
+
+class ResourceQuota(Object):
+    spec: dict[str, Any] = {}
+    status: QuotaAmounts = msgspec.field(default_factory=QuotaAmounts)
+
+
+class LimitRange(Object):
+    spec: dict[str, Any] = {}
+
+
+class ObjectRef(Slim):
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    api_version: str = ""
+    field_path: str = ""
+
+
+class PvSpec(Slim):
+    capacity: Quantities = {}
+    access_modes: Sequence[str] = ()
+    storage_class_name: str = ""
+    volume_mode: str = "Filesystem"
+    claim_ref: ObjectRef | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+
+
+class VolumeNodeAffinity(Slim):
+    required: NodeSelector | None = None
+
+
+class Phase(Slim):
+    phase: str = ""
+
+
+class PersistentVolume(Object):
+    spec: PvSpec = msgspec.field(default_factory=PvSpec)
+    status: Phase = msgspec.field(default_factory=Phase)
+
+
+class PvcResources(Slim):
+    requests: Quantities = {}
+
+
+class PvcSpec(Slim):
+    access_modes: Sequence[str] = ()
+    storage_class_name: str | None = None
+    volume_mode: str = "Filesystem"
+    volume_name: str = ""
+    selector: LabelSelector | None = None
+    resources: PvcResources = msgspec.field(default_factory=PvcResources)
+
+
+class PersistentVolumeClaim(Object):
+    spec: PvcSpec = msgspec.field(default_factory=PvcSpec)
+    status: Phase = msgspec.field(default_factory=Phase)
+
+
+class TopologySelectorTerm(Slim):
+    match_label_expressions: Sequence[TopologyLabel] = ()
+
+
+class TopologyLabel(Slim):
+    key: str
+    values: Sequence[str] = ()
+
+
+class StorageClass(Object):
+    provisioner: str = ""
+    volume_binding_mode: str = "Immediate"
+    allowed_topologies: Sequence[TopologySelectorTerm] = ()
+
+
+class CelSelector(Slim):
+    expression: str = ""
+
+
+class DeviceSelector(Slim):
+    cel: CelSelector | None = None
+
+
+class DeviceRequest(Slim):
+    """What one claim asks for; `exactly` in resource.k8s.io/v1, flat in its betas."""
+
+    name: str = ""
+    device_class_name: str = ""
+    count: int = 1
+    allocation_mode: str = "ExactCount"
+    admin_access: bool = False
+    selectors: Sequence[DeviceSelector] = ()
+    tolerations: Sequence[Toleration] = ()
+    exactly: DeviceRequest | None = None
+    first_available: Sequence[DeviceRequest] = ()
+
+
+class Devices(Slim):
+    requests: Sequence[DeviceRequest] = ()
+    constraints: Sequence[dict[str, Any]] = ()
+
+
+class ClaimSpec(Slim):
+    devices: Devices = msgspec.field(default_factory=Devices)
+
+
+class AllocationResult(Slim):
+    request: str = ""
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+
+
+class AllocationDevices(Slim):
+    results: Sequence[AllocationResult] = ()
+
+
+class Allocation(Slim):
+    devices: AllocationDevices = msgspec.field(default_factory=AllocationDevices)
+    node_selector: NodeSelector | None = None
+
+
+class ClaimStatus(Slim):
+    allocation: Allocation | None = None
+    reserved_for: Sequence[dict[str, Any]] = ()
+
+
+class ResourceClaim(Object):
+    spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
+    status: ClaimStatus = msgspec.field(default_factory=ClaimStatus)
+
+
+class ClaimTemplateSpec(Slim):
+    metadata: Meta = msgspec.field(default_factory=Meta)
+    spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
+
+
+class ResourceClaimTemplate(Object):
+    spec: ClaimTemplateSpec = msgspec.field(default_factory=ClaimTemplateSpec)
+
+
+class DeviceClassSpec(Slim):
+    selectors: Sequence[DeviceSelector] = ()
+    extended_resource_name: str = ""
+
+
+class DeviceClass(Object):
+    spec: DeviceClassSpec = msgspec.field(default_factory=DeviceClassSpec)
+
+
+class ResourceSlice(Object):
+    """`spec` as written: driver, nodeName, pool, devices with attributes and capacity."""
+
+    spec: dict[str, Any] = {}
+
+
+class ServicePort(Slim):
+    name: str = ""
+    port: int = 0
+    target_port: int | str | None = None
+
+
+class ServiceSpec(Slim):
+    selector: dict[str, str] = {}
+    ports: Sequence[ServicePort] = ()
+    cluster_ip: str = msgspec.field(name="clusterIP", default="")
+    type: str = ""
+
+
+class Service(Object):
+    spec: ServiceSpec = msgspec.field(default_factory=ServiceSpec)
+
+
+class EndpointConditions(Slim):
+    ready: bool | None = None
+    serving: bool | None = None
+    terminating: bool | None = None
+
+
+class Endpoint(Slim):
+    addresses: Sequence[str] = ()
+    conditions: EndpointConditions = msgspec.field(default_factory=EndpointConditions)
+    target_ref: ObjectRef | None = None
+
+
+class EndpointPort(Slim):
+    name: str | None = ""
+    port: int | None = None
+
+
+class EndpointSlice(Object):
+    endpoints: Sequence[Endpoint] = ()
+    ports: Sequence[EndpointPort] = ()
+
+
+class ScaleTarget(Slim):
+    kind: str = ""
+    name: str = ""
+    api_version: str = ""
+
+
+class HpaSpec(Slim):
+    scale_target_ref: ScaleTarget = msgspec.field(default_factory=ScaleTarget)
+    min_replicas: int | None = None
+    max_replicas: int = 0
+
+
+class HpaStatus(Slim):
+    current_replicas: int = 0
+    desired_replicas: int = 0
+    conditions: Sequence[Condition] = ()
+
+
+class HorizontalPodAutoscaler(Object):
+    spec: HpaSpec = msgspec.field(default_factory=HpaSpec)
+    status: HpaStatus = msgspec.field(default_factory=HpaStatus)
+
+
+class EventSeries(Slim):
+    count: int = 0
+    last_observed_time: datetime | None = None
+
+
+class EventSource(Slim):
+    component: str = ""
+
+
+class Event(Object):
+    """A Kubernetes Event of either API; evidence, never the only ground for a state."""
+
+    involved_object: ObjectRef = msgspec.field(default_factory=ObjectRef)
+    regarding: ObjectRef | None = None
+    type: str = ""
+    reason: str = ""
+    message: str = ""
+    note: str = ""
+    count: int | None = None
+    first_timestamp: datetime | None = None
+    last_timestamp: datetime | None = None
+    event_time: datetime | None = None
+    series: EventSeries | None = None
+    source: EventSource | None = None
+    reporting_component: str = ""
+
+    @property
+    def about(self) -> ObjectRef:
+        return self.regarding or self.involved_object
+
+    @property
+    def text(self) -> str:
+        return self.message or self.note
+
+    @property
+    def last_seen(self) -> datetime | None:
+        """The newest of the four times that an Event may carry, any of which may be null."""
+        series = self.series.last_observed_time if self.series else None
+        times = (series, self.last_timestamp, self.event_time, self.first_timestamp)
+        known = [t for t in times if t is not None]
+        return max(known) if known else self.metadata.creation_timestamp
