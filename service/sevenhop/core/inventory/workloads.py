@@ -61,7 +61,7 @@ class Model(msgspec.Struct, frozen=True, gc=False):
 
 
 class ScaleTarget(msgspec.Struct, frozen=True, gc=False):
-    """The object and field that rule the replica count (`reference` §0.1); `path` is dotted, `unit_pods` per replica."""
+    """The object and field that rule the replica count; `path` is dotted, `unit_pods` are the pods of one replica."""
 
     kind: str
     namespace: str
@@ -85,8 +85,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         gpus_per_replica: GPUs of one replica, all its pods together.
         gpu_resource: Such as ``nvidia.com/gpu``; empty without GPUs.
         product: GPU product that is asked for, normalised; empty for any.
-        intended_zero: Why nothing should run: ``scaled_to_zero``, ``suspended``, ``stopped``, ``queued``; empty otherwise.
-        versions: What the template states, for comparison with what pods run.
+        intended_zero: Why nothing should run: ``scaled_to_zero``, ``suspended``, ``stopped``, ``queued``; else empty.
     """
 
     name: str

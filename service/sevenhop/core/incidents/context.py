@@ -1,0 +1,42 @@
+"""What an incident's message needs to know of its subjects; the inventory answers, the incidents ask."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+
+from sevenhop.core.hops.diagnosis import Diagnosis
+from sevenhop.core.hops.report import HopReport
+from sevenhop.core.inventory.capacity import Change, PoolCapacity
+from sevenhop.core.subject import Subject
+
+
+class SubjectContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """
+    One subject as it is now.
+
+    Attributes:
+        desired, ready, minimum: Of a component, in its unit; None where unknown or not applicable.
+        diagnosis: Of its worst pod; None if nothing is wrong or nothing is known.
+        pods: (pod name, node or "") of the pods that are not well.
+        pool: The pool that it waits in or consists of.
+    """
+
+    labels: dict[str, str]
+    report: HopReport | None = None
+    diagnosis: Diagnosis | None = None
+    desired: int | None = None
+    ready: int | None = None
+    minimum: int | None = None
+    pods: tuple[tuple[str, str], ...] = ()
+    pool: PoolCapacity | None = None
+    changes: tuple[Change, ...] = ()
+    parents: tuple[Subject, ...] = ()
+
+
+class Contexts(Protocol):
+    """Answers from the inventory's current state; a subject that is gone has no context."""
+
+    def context(self, subject: Subject, now: datetime) -> SubjectContext | None: ...

@@ -1,0 +1,86 @@
+"""GPU capacity of one pool: who has it, who waits, who could give."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from sevenhop.core.inventory.objects import Key
+
+
+class Holding(msgspec.Struct, frozen=True, gc=False):
+    """GPUs bound by one workload in a pool; `workload` is empty for pods of no inference workload."""
+
+    workload: Key | None
+    tier: str
+    gpus: int
+    pods: int
+    reducible: bool = False
+    reason: str = ""
+
+
+class Waiting(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A component that waits for GPUs of this pool, the most valuable first."""
+
+    workload: Key
+    component: str
+    tier: str
+    pods: int
+    gpus: int
+    since: datetime | None = None
+    cause: str = ""
+
+
+class NodeFree(msgspec.Struct, frozen=True, gc=False):
+    name: str
+    allocatable: int
+    bound: int
+    releasing: int
+    free: int
+    ready: bool
+    cordoned: bool
+
+
+class PoolCapacity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """
+    One GPU product in one cluster, counted in GPUs (or MIG instances, where `resource` says so).
+
+    Attributes:
+        bound: Of all non-terminal pods that have a node, terminating ones included.
+        releasing: The part of `bound` that terminating pods hold.
+        free: Sum over ready, uncordoned nodes of max(0, allocatable − bound).
+        unhealthy: Capacity minus allocatable, where a node states both.
+        largest_free_block: Most free GPUs on one ready, uncordoned node.
+    """
+
+    product: str
+    resource: str
+    nodes: tuple[NodeFree, ...]
+    allocatable: int
+    bound: int
+    releasing: int
+    free: int
+    cordoned: int
+    unhealthy: int
+    largest_free_block: int
+    holdings: tuple[Holding, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """
+    Something that somebody changed, kept for an hour: "changed before" is the first line an SRE reads.
+
+    `what` is one of image, args, replicas, spec, node-labels, taints, cordon, allocatable, route, rollout.
+    """
+
+    at: datetime
+    kind: str
+    namespace: str
+    name: str
+    what: str
+    before: str
+    after: str
+    workload: Key | None = None
+    by: str = ""
