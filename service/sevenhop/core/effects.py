@@ -62,6 +62,14 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     end_reason: str = ""
 
 
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """One piece of state to keep over a restart; `value` None forgets it."""
+
+    table: str
+    key: str
+    value: bytes | None
+
+
 class Effect(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag_field="type"):
     id: str
 

@@ -1,0 +1,149 @@
+"""`sevenhop diagnose -f PATH…`: a support bundle in, the same diagnosis out; no cluster."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+from typing import Any
+
+from sevenhop.cli.output import Column, UsageError, fail, listing, to_json, to_yaml
+from sevenhop.core import bundle
+from sevenhop.core.inventory.objects import Key
+from sevenhop.core.inventory.policy import Policy
+from sevenhop.core.placement.whatif import what_if
+from sevenhop.frameworks import FRAMEWORKS
+from sevenhop.sources.files import load_files
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser(
+        "diagnose",
+        help="diagnose files: the output of kubectl get -o yaml, a support bundle",
+        description="Reads Kubernetes objects from files and says what is wrong with them.",
+        epilog="Example: kubectl get pods,nodes,events,replicasets,deployments -A -o json | sevenhop diagnose -f -",
+    )
+    parser.add_argument("-f", "--filename", nargs="+", action="extend", required=True, metavar="PATH",
+                        help="files, folders, or - for stdin; YAML or JSON")  # fmt: skip
+    parser.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
+    parser.add_argument("-n", "--namespace", default="", help="show only this namespace; all are read")
+    parser.add_argument("--what-if", metavar='"delete NS/POD,NS/POD"', default="",
+                        help="would the pending pods fit without these pods")  # fmt: skip
+    parser.add_argument("--now", metavar="TIME", default="", help="judge ages by this time (RFC 3339)")
+
+
+def run(args: argparse.Namespace) -> int:
+    deletions = parse_what_if(args.what_if) if args.what_if else None
+    now = _parse_time(args.now) if args.now else None
+    loaded = load_files(args.filename)
+    objects = loaded.objects
+    if not any(objects.of(kind) for kind in objects.states) and not loaded.problems:
+        loaded.problems.append((", ".join(args.filename), "no Kubernetes objects in there"))
+    report = bundle.diagnose(objects, FRAMEWORKS, Policy(), now=now)
+    document: dict[str, Any] = {
+        "schema": bundle.SCHEMA,
+        "workloads": _within(args.namespace, report.workloads),
+        "pods": _within(args.namespace, report.pods),
+        "findings": [f for f in report.findings if args.namespace in ("", f.subject.namespace)],
+        "capacity": report.capacity,
+        "skipped": [
+            {"kind": kind, "namespace": ns, "name": name, "reason": reason} for kind, ns, name, reason in report.skipped
+        ],
+        "problems": [{"where": where, "message": message} for where, message in loaded.problems],
+    }
+    if deletions is not None:
+        for namespace, name in deletions:
+            if objects.get("Pod", namespace, name) is None:
+                loaded.problems.append(("--what-if", f"no pod {namespace}/{name} in the files"))
+        document["what_if"] = [
+            {"pod": f"{w.pod[0]}/{w.pod[1]}", "fits": w.fits, "nodes": list(w.nodes), "reason": w.reason}
+            for w in what_if(objects, deletions)
+        ]
+        document["problems"] = [{"where": where, "message": message} for where, message in loaded.problems]
+    if args.output == "json":
+        print(to_json(document))
+    elif args.output == "yaml":
+        print(to_yaml(document), end="")
+    else:
+        print(_text(document))
+        for where, message in loaded.problems:
+            fail(f"{where}: {message}")
+    nothing = not any(objects.of(kind) for kind in objects.states)
+    return 2 if loaded.problems and nothing else 0
+
+
+def parse_what_if(text: str) -> list[Key]:
+    """
+    Read ``delete ns/pod,ns/pod``.
+
+    Raises:
+        UsageError: Another form.
+    """
+    verb, _, names = text.strip().partition(" ")
+    pods = [name.strip() for name in names.split(",") if name.strip()]
+    if verb != "delete" or not pods or any(p.count("/") != 1 or p.startswith("/") or p.endswith("/") for p in pods):
+        raise UsageError(f'--what-if: expected "delete NAMESPACE/POD,NAMESPACE/POD", got {text!r}')
+    return [(p.split("/")[0], p.split("/")[1]) for p in pods]
+
+
+def _parse_time(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--now: expected a time such as 2026-11-30T03:02:05Z, got {text!r}") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _within(namespace: str, rows: list[Any]) -> list[Any]:
+    return [row for row in rows if namespace in ("", row.namespace)]
+
+
+def _text(document: dict[str, Any]) -> str:
+    parts = []
+    rows = []
+    for w in document["workloads"]:
+        for c in w.components:
+            rows.append(
+                {
+                    "namespace": w.namespace, "workload": w.name, "framework": w.framework,
+                    "component": c.name if c.name == c.role or not c.role else f"{c.name} ({c.role})",
+                    "ready": f"{c.ready}/{'?' if c.desired is None else c.desired}", "gpus": c.gpu_per_replica,
+                    "model": w.model.name, "version": w.model.version, "tier": w.tier,
+                }
+            )  # fmt: skip
+    columns = [Column(f.upper(), f) for f in
+               ("namespace", "workload", "framework", "component", "ready", "gpus", "model", "version", "tier")]  # fmt: skip
+    parts.append(listing(rows, columns, "table", nothing="No inference workloads found."))
+    pods = document["pods"]
+    if pods:
+        parts.append("\nNot well:")
+        for p in pods:
+            owner = f" [{p.workload}/{p.component}]" if p.workload else ""
+            parts.append(f"  {p.namespace}/{p.name}{owner}  {p.hop or '-'}: {p.cause} ({p.confidence})")
+            parts.append(f"    {p.summary}")
+            if p.disagreement:
+                parts.append(f"    the scheduler says otherwise: {p.disagreement}")
+            if p.not_preempted:
+                parts.append(f"    not preempted: {p.not_preempted}")
+            parts += [f"    · {e.source}: {e.text}" for e in p.evidence[:6]]
+            parts += [f"    → {step}" for step in (p.would_help or p.next_steps)[:3]]
+    else:
+        parts.append("\nEvery pod is well.")
+    if document["findings"]:
+        parts.append("\nFindings:")
+        for f in document["findings"]:
+            place = f"{f.subject.namespace}/" if f.subject.namespace else ""
+            parts.append(f"  {f.subject.kind} {place}{f.subject.name}  {f.hop or '-'}: {f.cause}")
+            parts.append(f"    {f.summary}")
+            parts += [f"    → {step}" for step in f.next_steps[:2]]
+    if document["capacity"]:
+        parts.append("\nCapacity:")
+        fields = ("product", "resource", "allocatable", "bound", "releasing", "free", "cordoned", "largest_free_block")
+        columns = [Column(f.replace("largest_free_block", "largest block").upper(), f) for f in fields]
+        rows = [{f: getattr(c, f) for f in fields} for c in document["capacity"]]
+        parts.append(listing(rows, columns, "table", nothing=""))
+    for w in document.get("what_if", ()):
+        verdict = f"would fit on {', '.join(w['nodes'][:5])}" if w["fits"] else f"would still wait: {w['reason']}"
+        parts.append(f"\nWhat if: {w['pod']} {verdict}")
+    if document["skipped"]:
+        parts.append(f"\n{len(document['skipped'])} objects belong to no inference workload (-o json lists them).")
+    return "\n".join(parts)

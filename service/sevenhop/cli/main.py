@@ -1,0 +1,75 @@
+"""
+The command line: finds the command and imports only what that one needs.
+
+Exit codes: 0 done; 1 done, and what was asked about is not well (a rule is wrong, a test failed); 2 the call or an input
+is wrong; 3 the cluster cannot be reached or refuses; 4 the state cannot be used; 5 something of ours broke; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from sevenhop.cli.output import UsageError, fail
+from sevenhop.version import __version__
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "scan": ("sevenhop.cli.scan", "look at a cluster once: workloads, hops, what would alert, what cannot be seen"),
+    "run": ("sevenhop.cli.run", "watch a cluster and tell people"),
+    "demo": ("sevenhop.cli.demo", "the story on a simulated cluster: no cluster, no account"),
+    "diagnose": ("sevenhop.cli.diagnose", "diagnose files: the output of kubectl get -o yaml, a support bundle"),
+    "get": ("sevenhop.cli.get", "list workloads, pods, nodes, capacity, alerts, incidents"),
+    "explain": ("sevenhop.cli.explain", "why an alert fires, or does not"),
+    "silence": ("sevenhop.cli.silence", "be quiet on purpose: add, list, expire"),
+    "rules": ("sevenhop.cli.rules", "check, test, list, explain and back-test rules"),
+    "record": ("sevenhop.cli.record", "write what the source sees to a file"),
+    "replay": ("sevenhop.cli.replay", "run a recording through the rules"),
+    "doctor": ("sevenhop.cli.doctor", "what cannot be seen, and what would mend it"),
+    "completion": ("sevenhop.cli.completion", "shell completion for bash, zsh or tcsh"),
+    "version": ("sevenhop.cli.version", "print the version"),
+}
+
+
+def build_parser(only: str = "") -> argparse.ArgumentParser:
+    """The parser with all commands, or with `only` one of them filled in (the others cost an import each)."""
+    parser = argparse.ArgumentParser(
+        prog="sevenhop",
+        description="Says which of the seven hops of AI inference on Kubernetes broke first, for whom, and what helps.",
+        epilog="New here? sevenhop demo. Your own cluster: sevenhop scan (read-only, installs nothing).",
+    )
+    parser.add_argument("--version", action="version", version=f"sevenhop {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, (module, summary) in COMMANDS.items():
+        if only and name != only:
+            commands.add_parser(name, help=summary, add_help=False)
+        else:
+            import_module(module).add_parser(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    # `only` may be wrong where an option precedes the command; then all are loaded, a little slower.
+    only = words[0] if words and words[0] in COMMANDS else ""
+    parser = build_parser(only) if only or not words or words[0] in ("-h", "--help", "--version") else build_parser()
+    args = parser.parse_args(words)
+    run = import_module(COMMANDS[args.command][0]).run
+    try:
+        return int(run(args))
+    except UsageError as error:
+        fail(str(error))
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) has gone; that is its right.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""How listings leave: a table for people, JSON or YAML for programs; nothing but results on stdout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+FORMATS = ("table", "wide", "json", "yaml")
+
+
+class UsageError(Exception):
+    """The caller can mend it: one line with the place and the fix.  Exit code 2."""
+
+
+def fail(message: str) -> None:
+    """One line on stderr."""
+    print(f"sevenhop: {message}", file=sys.stderr)
+
+
+def to_json(data: Any) -> str:
+    """Indented JSON; structs, enums, times and Decimals included."""
+    return msgspec.json.format(msgspec.json.encode(data, enc_hook=str), indent=1).decode()
+
+
+def to_yaml(data: Any) -> str:
+    import yaml
+
+    plain = msgspec.to_builtins(data, enc_hook=str)
+    return yaml.dump(plain, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False, allow_unicode=True)
+
+
+class Column:
+    """One column of a listing; `wide` shows only with ``-o wide``."""
+
+    def __init__(self, title: str, field: str, *, wide: bool = False) -> None:
+        self.title, self.field, self.wide = title, field, wide
+
+
+def listing(rows: Sequence[dict[str, Any]], columns: Iterable[Column], form: str, *, nothing: str) -> str:
+    """
+    Render rows as asked.
+
+    Args:
+        rows: Plain dictionaries; all fields appear in JSON and YAML, the columns in tables.
+        form: One of `FORMATS`.
+        nothing: What a table says where there are no rows.
+    """
+    if form == "json":
+        return to_json(rows)
+    if form == "yaml":
+        return to_yaml(rows)
+    if not rows:
+        return nothing
+    shown = [c for c in columns if form == "wide" or not c.wide]
+    return table([c.title for c in shown], [[_cell(row.get(c.field)) for c in shown] for row in rows])
+
+
+def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns aligned by spaces, as kubectl does; the last one is cut at the width of a terminal."""
+    widths = [max(len(line[i]) for line in (titles, *rows)) for i in range(len(titles))]
+    lines = []
+    limit = shutil.get_terminal_size((200, 25)).columns if sys.stdout.isatty() else 10_000
+    for line in (titles, *rows):
+        text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        lines.append(text if len(text) <= limit else text[: limit - 1] + "…")
+    return "\n".join(lines)
+
+
+def wants_color() -> bool:
+    """Colour on a terminal, unless NO_COLOR is set or TERM is dumb."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _cell(value: Any) -> str:
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ",".join(str(v) for v in value) or "-"
+    return str(value)

@@ -1,0 +1,117 @@
+"""
+Why a pod waits, as far as texts tell: the fall-back where nodes cannot be seen, and the cross-check where they can.
+
+The condition ``PodScheduled`` is the better text: an Event's note is cut at 1024 bytes, and there may be none.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sevenhop.core.hops.causes_scheduling_text import SCHEDULING_TEXT_CAUSES
+from sevenhop.core.hops.diagnosis import Category, Confidence, Diagnosis, Evidence
+from sevenhop.core.hops.scheduler_text_admission import read_admission
+from sevenhop.core.hops.scheduler_text_autoscaler import read_autoscaler
+from sevenhop.core.hops.scheduler_text_message import Preemption as Preemption
+from sevenhop.core.hops.scheduler_text_message import SchedulerMessage as SchedulerMessage
+from sevenhop.core.hops.scheduler_text_message import read_scheduler_message as read_scheduler_message
+from sevenhop.core.hops.scheduler_text_queues import Verdict, read_gang, read_gate, read_kai, read_kueue
+from sevenhop.core.hops.scheduler_text_reasons import Reason as Reason
+from sevenhop.core.hops.scheduler_text_reasons import Stage, binding, read_reasons
+
+_MAX_CHARS = 20_000
+_SHOWN_CHARS = 200
+
+
+def classify_scheduler_message(text: str, *, wants_gpu: bool | None = None) -> Diagnosis | None:
+    """
+    Why a pod waits, by the words of kube-scheduler, cluster-autoscaler, Karpenter, Kueue, KAI, Volcano, Grove or of
+    whoever refused to create the pod.
+
+    GPU shortage is claimed only where the words prove it; "Insufficient nvidia.com/gpu" alone never does, because
+    nodes without GPUs and nodes without a working device plugin say the same.
+
+    Args:
+        text: Condition message or Event text, with or without the prefix of the controller.
+        wants_gpu: Whether the pod asks for GPUs; None if that is not known.
+
+    Returns:
+        None if these are not words of any of them.
+    """
+    text = text[:_MAX_CHARS].strip()
+    if not text:
+        return None
+    gate = read_gate(text)
+    if gate:
+        return _diagnosis(gate, text)
+    message = read_scheduler_message(text)
+    if message is not None and message.counts:
+        return _of_message(message, text, wants_gpu=wants_gpu)
+    for read in (read_kueue, read_autoscaler, read_kai, read_admission, read_gang):
+        verdict = read(text)
+        if verdict:
+            return _diagnosis(verdict, text)
+    if message is not None:
+        return _diagnosis(("scheduler-text-unread", "The scheduler found no node, and its text gives no reason"), text)
+    return _bare_reason(text)
+
+
+def _of_message(message: SchedulerMessage, text: str, *, wants_gpu: bool | None) -> Diagnosis:
+    found = binding(message)
+    preemption = str(message.preemption) if message.preemption else ""
+    if found is None:
+        summary = f"The scheduler's reason is not one that Sevenhop knows: {_cut(next(iter(message.counts)))}"
+        return _diagnosis(("scheduler-text-unread", summary), text, not_preempted=preemption)
+    cause = found.cause
+    if wants_gpu is False and cause in ("gpu-shortage", "gpu-unavailable"):
+        cause = "scheduler-text-unread"
+    where = "" if message.total_nodes is None else f" of {message.total_nodes}"
+    nodes = "the whole cluster" if found.reason.nodes is None else f"{found.reason.nodes}{where} nodes"
+    why = f" ({found.why})" if found.why else ""
+    summary = f"{SCHEDULING_TEXT_CAUSES[cause].meaning.rstrip('.')}: {_cut(found.reason.text)} on {nodes}{why}"
+    excluded = sorted(_excluded(message).items(), key=lambda pair: (pair[0] != found.reason.cause, -pair[1]))
+    return _diagnosis((cause, summary), text, excluded=tuple(excluded), not_preempted=preemption)
+
+
+def _excluded(message: SchedulerMessage) -> dict[str, int]:
+    by_cause: dict[str, int] = {}
+    for reason in read_reasons(message.counts):
+        cause = reason.cause or "scheduler-text-unread"
+        by_cause[cause] = by_cause.get(cause, 0) + (reason.nodes or message.total_nodes or 0)
+    return by_cause
+
+
+def _bare_reason(text: str) -> Diagnosis | None:
+    """One reason alone, without head and count: "persistentvolumeclaim "x" not found"."""
+    if len(text) > _SHOWN_CHARS or "\n" in text:
+        return None
+    (reason,) = read_reasons({text: None})
+    if reason.stage not in (Stage.CLUSTER, Stage.VOLUMES) and not re.match(r"(?:node\(s\)|insufficient )", text, re.I):
+        return None
+    if not reason.cause:
+        return None
+    return _diagnosis((reason.cause, f"{SCHEDULING_TEXT_CAUSES[reason.cause].meaning.rstrip('.')}: {_cut(text)}"), text)
+
+
+def _diagnosis(
+    verdict: Verdict, text: str, *, excluded: tuple[tuple[str, int], ...] = (), not_preempted: str = ""
+) -> Diagnosis:
+    cause, summary = verdict
+    row = SCHEDULING_TEXT_CAUSES[cause]
+    unknown = row.category is Category.UNKNOWN
+    return Diagnosis(
+        hop=row.hop,
+        category=row.category,
+        cause=cause,
+        confidence=Confidence.UNKNOWN if unknown else Confidence.LIKELY,
+        summary=summary,
+        evidence=(Evidence("text", _cut(text)),),
+        next_steps=row.next_steps,
+        excluded=excluded,
+        not_preempted=not_preempted,
+    )
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"

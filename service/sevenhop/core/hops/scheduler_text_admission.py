@@ -1,0 +1,80 @@
+"""Why a controller may not create a pod: texts of ``FailedCreate`` and of the conditions that repeat them."""
+
+from __future__ import annotations
+
+import re
+
+from sevenhop.core.hops.scheduler_text_queues import Verdict
+
+_EXCEEDED = re.compile(
+    r"exceeded quota: (?P<quota>[\w.-]+), requested: (?P<requested>.*?), used: (?P<used>.*?), limited: (?P<limited>[^\s,]+(?:,[^\s,]+)*)",
+    re.I,
+)
+_EXCEEDED_BARE = re.compile(r"exceeded quota\b|quota exceeded\b|exceeds? (?:the )?(?:\w+ )?quota", re.I)
+_NEEDS_REQUESTS = re.compile(r"failed quota: (?P<quota>[\w.-]+): must specify (?P<what>[^\s]+)", re.I)
+_QUOTA_STATUS = re.compile(r"status unknown for quota: (?P<quota>[\w.-]+)", re.I)
+_LIMIT_RANGE = re.compile(
+    r"(?:maximum|minimum) (?P<resource>\S+) usage per (?:container|pod|persistentvolumeclaim) is \S+, but"
+    r"|(?P<ratio>\S+) max limit to request ratio per"
+    r"|must be less than or equal to (?P<limit>\S+) limit",
+    re.I,
+)
+_POD_SECURITY = re.compile(
+    r"violates podsecurity|forbidden by pod ?security|pod ?security ?polic|unable to validate against any"
+    r" (?:pod security policy|security context constraint)|security ?context ?constraint",
+    re.I,
+)
+_PRIORITY = re.compile(r"no priorityclass with name (?P<name>\S+) was found", re.I)
+_SERVICE_ACCOUNT = re.compile(r"service ?account \"?(?P<name>[^\s\"]+)\"? (?:was )?not found|looking up service account \S+", re.I)
+_WEBHOOK = re.compile(
+    r"admission webhook \"(?P<name>[^\"]+)\" denied|failed calling webhook \"?(?P<failed>[^\"\s:]+)"
+    r"|validatingadmissionpolicy '(?P<policy>[^']+)'|denied the request",
+    re.I,
+)
+_RUNTIME_CLASS = re.compile(r"runtimeclass(?:\.node\.k8s\.io)? \"?(?P<name>[^\s\"]+)\"? not found", re.I)
+_FORBIDDEN = re.compile(
+    r"error creating: |is forbidden: |is invalid: |create pod .* failed error|failed to create pod"
+    r"|unable to create pods?|pods? .* already exists",
+    re.I,
+)
+
+
+def read_admission(text: str) -> Verdict | None:
+    """Quota, LimitRange, Pod Security, webhooks and names that do not exist; a prefix of the controller is ignored."""
+    needs = _NEEDS_REQUESTS.search(text)
+    if needs:
+        return "quota-needs-requests", f"Quota {needs['quota']} demands {needs['what']}, which the pod does not state"
+    exceeded = _EXCEEDED.search(text)
+    if exceeded:
+        return "resource-quota", (
+            f"Quota {exceeded['quota']} is used up: asks for {exceeded['requested']}, "
+            f"used {exceeded['used']} of {exceeded['limited'].rstrip('.')}"
+        )
+    status = _QUOTA_STATUS.search(text)
+    if status:
+        return "resource-quota", f"Quota {status['quota']} has not been computed yet"
+    # Not the autoscaler's: exceeded quota: "id", resources: …
+    if _EXCEEDED_BARE.search(text) and not re.search(r"exceeded quota:? \"", text):
+        return "resource-quota", "The namespace's quota is used up"
+    limit = _LIMIT_RANGE.search(text)
+    if limit:
+        what = limit["resource"] or limit["ratio"] or limit["limit"]
+        return "limit-range", f"{what} is outside what the namespace's limits allow"
+    if _POD_SECURITY.search(text):
+        return "pod-security", "The namespace's Pod Security level forbids the pod"
+    priority = _PRIORITY.search(text)
+    if priority:
+        return "priority-class-missing", f"PriorityClass {priority['name']} does not exist"
+    account = _SERVICE_ACCOUNT.search(text)
+    if account:
+        return "service-account-missing", f"Service account {account['name'] or ''} does not exist".replace("  ", " ")
+    runtime = _RUNTIME_CLASS.search(text)
+    if runtime:
+        return "pod-rejected", f"RuntimeClass {runtime['name']} does not exist"
+    webhook = _WEBHOOK.search(text)
+    if webhook:
+        name = webhook["name"] or webhook["failed"] or webhook["policy"]
+        return "admission-denied", f"Admission{f' ({name})' if name else ''} refuses the pod"
+    if _FORBIDDEN.search(text):
+        return "pod-rejected", "The API server refuses the pod"
+    return None

@@ -1,0 +1,127 @@
+"""What Kueue, KAI, Volcano, Grove and gates say about a group of pods that waits."""
+
+from __future__ import annotations
+
+import re
+
+from sevenhop.core.hops.scheduler_text_message import SchedulerMessage, read_counts
+from sevenhop.core.hops.scheduler_text_reasons import binding
+
+Verdict = tuple[str, str]
+"""(cause, summary)"""
+
+_GATE = re.compile(r"^\W*scheduling ?gated\b|non-empty scheduling gates|is blocked due to .*gates?\b", re.I)
+
+_KUEUE_NEEDS = re.compile(
+    r"insufficient unused quota for (?P<resource>\S+) in flavor (?P<flavor>[^\s,]+), (?P<more>\S+) more needed", re.I
+)
+_KUEUE_MAX = re.compile(
+    r"insufficient quota for (?P<resource>\S+) in flavor (?P<flavor>[^\s,]+),"
+    r"[^>]{0,300}?> maximum capacity \((?P<numbers>[^)]*)\)",
+    re.I,
+)
+_KUEUE_CONFIG = re.compile(
+    r"(?:local|cluster) ?queue \S+ (?:doesn'?t exist|does not exist|not found|is inactive|is stopped|is not active)"
+    r"|(?:local|cluster) ?queue (?:doesn'?t|does not) exist"
+    r"|resource \S+ unavailable in cluster ?queue|flavor \S+ (?:not found|doesn'?t exist|does not exist)"
+    r"|queue ?does ?not ?exist",
+    re.I,
+)
+_KUEUE = re.compile(
+    r"couldn'?t assign flavors|workload didn'?t fit|(?:pending|waiting for) the preemption of"
+    r"|pods? ready.*(?:admit|evict)|no quota reserved|waiting for all pods to be ready",
+    re.I,
+)
+
+_KAI_QUOTA = re.compile(
+    r"non-?preemptible ?over ?quota|over ?limit\b|workload is over quota|reached the allowable limit|over quota", re.I
+)
+_KAI = re.compile(r"resources were not found for|no nodes with enough resources|node-group\(s\) didn'?t", re.I)
+_KAI_REASON = re.compile(r"(\d+)\s+(node(?:-group)?\(s\)[^\n]*?)(?=\.?\s*\n|\.\s+\d+\s|\.?\s*$)")
+
+_VOLCANO_GANG = re.compile(r"(?P<min>\d+)/(?P<have>\d+) tasks? in gang unschedulable", re.I)
+_VOLCANO_QUEUE = re.compile(
+    r"resource in cluster is overused|queue resource quota insufficient|queue .*(?:overused|not open|is closed)"
+    r"|insufficient .* in queue|exceeds? (?:the )?queue'?s? (?:capability|deserved)",
+    re.I,
+)
+_GANG = re.compile(
+    r"insufficient scheduled pods|min(?:imum)? ?count|min ?(?:gang|member|available)\b|\bgang\b"
+    r"|pod ?(?:group|gang|clique)\b|co-?scheduling|waiting for .* pods? (?:from|of) (?:a|the) group"
+    r"|below (?:its )?min(?:imum)? ?(?:member|available)",
+    re.I,
+)
+_EXPECTED = re.compile(r"expected at least:?\s*(\d+),?\s*found:?\s*(\d+)", re.I)
+
+
+def read_gate(text: str) -> Verdict | None:
+    """``SchedulingGated``, as condition reason or in words."""
+    if not _GATE.search(text):
+        return None
+    names = re.search(r"gates?:?\s*\[([^\]]+)\]", text)
+    which = f" ({names[1]})" if names else ""
+    return "scheduling-gate", f"A scheduling gate{which} holds the pod back; the scheduler has not looked at it"
+
+
+def read_kueue(text: str) -> Verdict | None:
+    """Condition ``QuotaReserved`` of a Kueue Workload.  "N more needed" passes by itself, "maximum capacity" never."""
+    config = _KUEUE_CONFIG.search(text)
+    needs = list(_KUEUE_NEEDS.finditer(text))
+    never = list(_KUEUE_MAX.finditer(text))
+    # One flavor that may become free is enough: the workload goes there.
+    if needs:
+        said = ", ".join(f"{n['more']} more {n['resource']} in flavor {n['flavor']}" for n in needs[:3])
+        return "kueue-waiting", f"The queue's quota is in use; needs {said}"
+    if never:
+        said = ", ".join(f"{n['resource']} in flavor {n['flavor']} ({n['numbers']})" for n in never[:3])
+        return "kueue-exceeds-max", f"Asks for more than the queue may ever have: {said}"
+    if config:
+        return "queue-misconfigured", f"The queue cannot take the workload: {config[0]}"
+    if re.search(r"maximum capacity", text, re.I):
+        return "kueue-exceeds-max", "Asks for more than the queue may ever have"
+    if _KUEUE.search(text):
+        return "kueue-waiting", "Waits in the queue for quota"
+    return None
+
+
+def read_kai(text: str) -> Verdict | None:
+    """KAI's fit errors on a PodGroup or pod: quota of its queue, or "N node(s) didn't have enough resources: …"."""
+    if _KAI_QUOTA.search(text):
+        limit = re.search(r"(?:limit|quota) is (\S+) (\w+)", text, re.I)
+        said = f" ({limit[1]} {limit[2]})" if limit else ""
+        return "queue-quota", f"The queue has reached what it may use{said}; free GPUs on nodes do not help"
+    if not _KAI.search(text) and "didn't have enough" not in text:
+        return None
+    counts: dict[str, int | None] = {reason.strip(): int(n[:9]) for n, reason in _KAI_REASON.findall(text)}
+    counts = counts or dict(read_counts(text))
+    found = binding(SchedulerMessage(total_nodes=None, counts=counts)) if counts else None
+    if found is None:
+        return "resource-unnamed", "No node has enough resources, and the text does not name which"
+    said = ", ".join(f"{count} {reason}" for reason, count in counts.items())
+    return found.cause, f"No node can take it: {said}"
+
+
+def read_gang(text: str) -> Verdict | None:
+    """A gang that may not start: Volcano, Grove, the scheduler's own GangScheduling, coscheduling."""
+    queue = _VOLCANO_QUEUE.search(text)
+    if queue:
+        return "queue-waiting", f"The queue lets nothing more in: {queue[0]}"
+    volcano = _VOLCANO_GANG.search(text)
+    if volcano:
+        return _volcano(int(volcano["min"][:9]), int(volcano["have"][:9]), text)
+    if _GANG.search(text):
+        expected = _EXPECTED.search(text)
+        numbers = f": {expected[2]} of at least {expected[1]} pods" if expected else ""
+        return "gang-waiting", f"The group may only start together{numbers}"
+    return None
+
+
+def _volcano(minimum: int, have: int, text: str) -> Verdict:
+    """``minimum/have tasks``: the first number is minAvailable, the second how many pods exist."""
+    if have == 0:
+        return "gang-pods-missing", f"The group needs {minimum} pods, and none exists: creating them fails"
+    if have < minimum:
+        return "gang-waiting", f"Only {have} of the {minimum} pods that the group needs exist"
+    waiting = re.search(r"(\d+) Unschedulable", text)
+    said = f", {waiting[1]} of them unschedulable" if waiting else ""
+    return "gang-unexplained", f"The group of {minimum} cannot be placed{said}; the text does not say why"

@@ -1,0 +1,121 @@
+"""
+The embedded runtime: one process, one loop, one file of state.
+
+    sources ──► inbox ──► engine.handle ──► store.commit ──► outbox ──► channels
+                  ▲                                             │
+                  └───────────────── outcomes ◄─────────────────┘
+
+A batch is acknowledged only after its state and effects are stored in one transaction.  If the store refuses for now
+(disk full), the loop keeps the step and tries again; it never goes on ahead of the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from sevenhop.core.engine import Engine, Step
+from sevenhop.core.events import Event
+from sevenhop.runtime.clock import Clock
+from sevenhop.runtime.outbox import Outbox
+from sevenhop.stores.sqlite import SqliteStore, StoreBusyError
+
+log = logging.getLogger("sevenhop.runtime")
+
+Emit = Callable[[list[Event]], Awaitable[None]]
+
+INBOX_BATCHES = 256
+"""Batches that may wait; then the sources wait too, and the API server keeps what we have not read."""
+
+SLICE_EVENTS = 200
+"""Events handled before other tasks get a turn: a few milliseconds."""
+
+STORE_RETRY_S = 2.0
+
+
+class Source(Protocol):
+    """Turns the outside world into events until it is cancelled."""
+
+    async def run(self, emit: Emit) -> None: ...
+
+
+class Embedded:
+    """Runs sources, engine, store and channels in the current event loop."""
+
+    def __init__(self, engine: Engine, store: SqliteStore, outbox: Outbox, clock: Clock) -> None:
+        self.engine = engine
+        self._store = store
+        self._outbox = outbox
+        self._clock = clock
+        self._inbox: asyncio.Queue[list[Event]] = asyncio.Queue(maxsize=INBOX_BATCHES)
+        self._wake: datetime | None = None
+        self.stalled = ""  # why input is not taken, empty while it is
+        self.observers: list[Callable[[Step], None]] = []
+
+    async def emit(self, events: list[Event]) -> None:
+        """Hand events to the engine; waits while it is behind."""
+        if events:
+            await self._inbox.put(events)
+
+    async def run(self, sources: Sequence[Source]) -> None:
+        """
+        Run until cancelled, or until a part fails.
+
+        Raises:
+            ExceptionGroup: Of what failed.
+        """
+        self._outbox.start_with(self.emit)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._outbox.run(), name="outbox")
+            tasks.create_task(self._loop(), name="engine")
+            for source in sources:
+                tasks.create_task(source.run(self.emit), name=type(source).__name__)
+
+    async def _loop(self) -> None:
+        while True:
+            batch = await self._next()
+            for start in range(0, max(len(batch), 1), SLICE_EVENTS):
+                step = self.engine.handle(batch[start : start + SLICE_EVENTS], self._clock())
+                self._wake = step.next_wake
+                await self._commit(step)
+                for observe in self.observers:
+                    observe(step)
+                await asyncio.sleep(0)
+
+    async def _next(self) -> list[Event]:
+        """The next events, or none when the engine wants to be called by itself."""
+        if self._wake is None:
+            return self._drain(await self._inbox.get())
+        timeout = max((self._wake - self._clock()) / timedelta(seconds=1), 0.0)
+        try:
+            return self._drain(await asyncio.wait_for(self._inbox.get(), timeout))
+        except TimeoutError:
+            return []
+
+    def _drain(self, batch: list[Event]) -> list[Event]:
+        """What else has arrived meanwhile: fewer, larger steps when the engine is behind."""
+        while len(batch) < SLICE_EVENTS and not self._inbox.empty():
+            batch = batch + self._inbox.get_nowait()
+        return batch
+
+    async def _commit(self, step: Step) -> None:
+        if not step.saves and not step.effects:
+            return
+        while True:
+            try:
+                self._store.commit(step.saves, step.effects, now=self._clock().timestamp())
+            except StoreBusyError as error:
+                if not self.stalled:
+                    log.error("state not stored, input waits: %s; free some space, it then goes on by itself", error)
+                self.stalled = str(error)
+                await asyncio.sleep(STORE_RETRY_S)
+            else:
+                if self.stalled:
+                    log.warning("state is stored again; input goes on")
+                self.stalled = ""
+                if step.effects:
+                    self._outbox.nudge()
+                return

@@ -1,0 +1,122 @@
+"""
+Delivers what the core asked for: in order per receiver, never lost, and not twice where the channel can be asked.
+
+    pending ──► sending ──► (arrived | refused for good) gone from the outbox, an Outcome goes to the core
+       ▲           │
+       ├── surely did not arrive: later again
+       └── uncertain (a crash, a time-out): stays `sending`, and the channel is asked before it is sent again
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC
+
+from sevenhop.channels.channel import (
+    Channel,
+    PermanentDeliveryError,
+    RetryableDeliveryError,
+    UncertainDeliveryError,
+)
+from sevenhop.core.events import Event, Outcome
+from sevenhop.runtime.clock import Clock
+from sevenhop.stores.sqlite import Parcel, SqliteStore
+
+log = logging.getLogger("sevenhop.outbox")
+
+FIRST_RETRY_S = 1.0
+LONGEST_RETRY_S = 60.0
+
+
+def retry_delay_s(attempts: int, retry_after: float | None) -> float:
+    """
+    Seconds until the next attempt: what the receiver asks for, else doubling from one second to a minute.
+
+    >>> [retry_delay_s(n, None) for n in (1, 2, 3, 9)]
+    [1.0, 2.0, 4.0, 60.0]
+    """
+    doubled = min(FIRST_RETRY_S * 2 ** min(attempts - 1, 16), LONGEST_RETRY_S)
+    return doubled if retry_after is None else max(retry_after, 0.0)
+
+
+class Outbox:
+    """One task per receiver that has something to deliver."""
+
+    def __init__(self, store: SqliteStore, channels: Mapping[str, Channel], clock: Clock) -> None:
+        self._store = store
+        self._channels = channels
+        self._clock = clock
+        self._wanted = {name: asyncio.Event() for name in channels}
+        self._emit: Callable[[list[Event]], Awaitable[None]] | None = None
+        self.failures: dict[str, str] = {}  # receiver → last failure, until it delivers again
+
+    def start_with(self, emit: Callable[[list[Event]], Awaitable[None]]) -> None:
+        """Where outcomes go."""
+        self._emit = emit
+
+    def nudge(self) -> None:
+        """Something new lies in the outbox."""
+        for event in self._wanted.values():
+            event.set()
+
+    async def run(self) -> None:
+        for name in sorted(set(self._store.receivers()) - set(self._channels)):
+            log.error("receiver %s is no longer configured, but messages wait for it; add it again or they stay", name)
+        async with asyncio.TaskGroup() as tasks:
+            for name in self._channels:
+                tasks.create_task(self._serve(name), name=f"outbox {name}")
+
+    async def _serve(self, receiver: str) -> None:
+        wanted = self._wanted[receiver]
+        while True:
+            wanted.clear()
+            parcel = self._store.first(receiver)
+            if parcel is None:
+                await wanted.wait()
+                continue
+            wait_s = parcel.due - self._clock().timestamp()
+            if wait_s > 0:
+                # A newer revision may supersede it meanwhile, so look again when nudged.
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(wanted.wait(), wait_s)
+                continue
+            await self._deliver(receiver, parcel)
+
+    async def _deliver(self, receiver: str, parcel: Parcel) -> None:
+        channel = self._channels[receiver]
+        notify = parcel.effect
+        self._store.begin_sending(parcel.seq)
+        try:
+            delivery = await channel.deliver(notify, uncertain=parcel.was_sending)
+        except RetryableDeliveryError as error:
+            self._later(receiver, parcel, error, error.retry_after, certain=not parcel.was_sending)
+        except UncertainDeliveryError as error:
+            self._later(receiver, parcel, error, None, certain=False)
+        except PermanentDeliveryError as error:
+            self.failures[receiver] = str(error)
+            log.error("receiver %s refuses incident %s: %s", receiver, notify.incident, error)
+            await self._done(parcel, delivered=False, reference="", detail=str(error))
+        else:
+            if self.failures.pop(receiver, None):
+                log.warning("receiver %s delivers again", receiver)
+            await self._done(parcel, delivered=True, reference=delivery.reference, detail="")
+
+    def _later(
+        self, receiver: str, parcel: Parcel, error: Exception, retry_after: float | None, *, certain: bool
+    ) -> None:
+        delay = retry_delay_s(parcel.attempts + 1, retry_after)
+        if receiver not in self.failures:
+            log.warning("receiver %s: %s; trying again in %.0f s, nothing is lost", receiver, error, delay)
+        self.failures[receiver] = str(error)
+        self._store.postpone(parcel.seq, self._clock().timestamp() + delay, certain=certain)
+
+    async def _done(self, parcel: Parcel, *, delivered: bool, reference: str, detail: str) -> None:
+        now = self._clock()
+        outcome = Outcome(at=now, effect_id=parcel.effect.id, delivered=delivered, reference=reference, detail=detail)
+        # Finished first: a crash after it loses only the reference, which the channel can be asked for.
+        self._store.finish(parcel.seq, parcel.effect.id, now=now.astimezone(UTC).timestamp())
+        if self._emit is not None:
+            await self._emit([outcome])

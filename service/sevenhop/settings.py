@@ -1,0 +1,240 @@
+"""
+One frozen tree of settings.  Every field says its unit, its default and why.
+
+Order: defaults, ``--config sevenhop.yaml``, the environment (``SEVENHOP__SECTION__KEY``), the command line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+
+ENV_PREFIX = "SEVENHOP__"
+
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class SettingsError(Exception):
+    """The settings are wrong; `problems` has one line each: where, and what to write instead."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+def parse_duration(value: Any) -> timedelta:
+    """
+    Read ``90s``, ``5m``, ``1h30m`` or ``200ms``.
+
+    Raises:
+        ValueError: No unit, or another form.
+
+    >>> parse_duration("1h30m")
+    datetime.timedelta(seconds=5400)
+    """
+    if isinstance(value, timedelta):
+        return value
+    text = str(value).strip()
+    if not re.fullmatch(r"(\d+(ms|s|m|h|d))+", text):
+        raise ValueError(f"expected a duration such as 90s, 5m or 1h30m, got {value!r}")
+    seconds = sum(int(n) * _UNITS[unit] for n, unit in re.findall(r"(\d+)(ms|s|m|h|d)", text))
+    return timedelta(seconds=seconds)
+
+
+Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class KubernetesSettings(_Section):
+    """Which cluster is watched, and how patiently."""
+
+    kubeconfig: str = Field(
+        "", description="Path of a kubeconfig; empty takes KUBECONFIG, ~/.kube/config, or the pod's own account."
+    )
+    context: str = Field("", description="Context in it; empty takes the current one.")
+    silence_limit: Duration = Field(
+        timedelta(seconds=90),
+        description=(
+            "A watch that shows neither line nor bookmark for so long is opened anew: the "
+            "API server sends bookmarks every minute."
+        ),
+    )
+    discovery_interval: Duration = Field(
+        timedelta(seconds=60), description="How often the served kinds are looked up: a new CRD is picked up within it."
+    )
+
+
+class PolicySettings(_Section):
+    """What workloads are worth where no annotation says."""
+
+    tiers: dict[str, Literal["critical", "standard", "batch"]] = Field(
+        default_factory=dict,
+        description="Namespace, or namespace/workload, to tier; the annotation sevenhop.dev/tier wins.",
+    )
+    owners: dict[str, str] = Field(default_factory=dict, description="Namespace, or namespace/workload, to owner.")
+    critical_priority: int = Field(
+        100_000, description="A PriorityClass of at least this value counts as critical where nothing else says."
+    )
+    batch_priority: int = Field(
+        -1, description="A PriorityClass of at most this value counts as batch where nothing else says."
+    )
+
+
+class IncidentSettings(_Section):
+    """When people are told."""
+
+    group_wait: Duration = Field(
+        timedelta(seconds=5), description="Wait before an incident's first message: symptoms come before causes."
+    )
+    repeat_interval: Duration = Field(
+        timedelta(hours=4), description="A reminder while an incident stays open, as Alertmanager's default."
+    )
+    link: str = Field("", description="Address of your runbooks; shown at the end of each message.")
+
+
+class SlackSettings(_Section):
+    """A Slack channel, through an app with chat:write and channels:history."""
+
+    type: Literal["slack"]
+    token: SecretStr = Field(description="Bot token (xoxb-…).")
+    channel: str = Field(description="Channel id, such as C0123456789; a name cannot be edited in.")
+    base_url: str = Field("https://slack.com/api/", description="Slack's Web API; another one only for tests.")
+    timeout: Duration = Field(
+        timedelta(seconds=10), description="One call to Slack; afterwards its outcome is uncertain."
+    )
+
+
+class WebhookSettings(_Section):
+    """A JSON POST to an address of yours."""
+
+    type: Literal["webhook"]
+    url: SecretStr = Field(description="Where to post; may hold a token, so it is never shown.")
+    secret: SecretStr | None = Field(None, description="Signs the body: X-Sevenhop-Signature, HMAC-SHA256.")
+    timeout: Duration = Field(timedelta(seconds=10), description="One call.")
+
+
+class ConsoleSettings(_Section):
+    """The terminal that `sevenhop run` stands in."""
+
+    type: Literal["console"]
+    style: Literal["box", "line"] = Field("box", description="A box per message, or one line.")
+
+
+Receiver = Annotated[SlackSettings | WebhookSettings | ConsoleSettings, Field(discriminator="type")]
+
+
+class RouteSettings(_Section):
+    """Alertmanager's routing tree: the first child that matches takes the incident, `continue` goes on."""
+
+    matchers: list[str] = Field(
+        default_factory=list, description="Such as tier = critical, namespace =~ prod-.*; all must hold."
+    )
+    receiver: str = Field("", description="Name of a receiver; empty inherits.")
+    go_on: bool = Field(False, alias="continue", description="Try the next sibling too.")
+    routes: list[RouteSettings] = Field(default_factory=list, description="Children.")
+
+
+class Settings(_Section):
+    """All settings of one process."""
+
+    cluster: str = Field("", description="Name of the cluster in every message; empty takes the context's name.")
+    state: Path = Field(
+        Path("~/.local/state/sevenhop"), description="Folder for state and socket; one process at a time."
+    )
+    rules: list[Path] = Field(
+        default_factory=list, description="Folders or files of rules; empty takes the shipped ones."
+    )
+    kubernetes: KubernetesSettings = Field(default_factory=KubernetesSettings)
+    policy: PolicySettings = Field(default_factory=PolicySettings)
+    incidents: IncidentSettings = Field(default_factory=IncidentSettings)
+    receivers: dict[str, Receiver] = Field(
+        default_factory=lambda: {"console": ConsoleSettings(type="console")}, description="Name to receiver."
+    )
+    route: RouteSettings = Field(
+        default_factory=lambda: RouteSettings.model_validate({"receiver": ""}),
+        description="Root of the routing tree; without a receiver all receivers are told.",
+    )
+
+
+def load_settings(path: Path | None, environ: dict[str, str] | None = None, **overrides: Any) -> Settings:
+    """
+    Read the settings.
+
+    Args:
+        path: The YAML file, if any.
+        environ: The environment; None takes the process's.
+        overrides: Top-level fields from the command line; None is "not given".
+
+    Raises:
+        SettingsError: With all problems at once.
+    """
+    data: dict[str, Any] = {}
+    if path is not None:
+        data = _read(path)
+    where = str(path) if path else "settings"
+    for name, value in sorted((os.environ if environ is None else environ).items()):
+        if name.startswith(ENV_PREFIX):
+            _put(data, name.removeprefix(ENV_PREFIX).lower().split("__"), value)
+    for name, value in overrides.items():
+        if value is not None:
+            data[name] = value
+    try:
+        settings = Settings.model_validate(data)
+    except ValidationError as error:
+        raise SettingsError([_line(where, e) for e in error.errors(include_url=False, include_input=False)]) from None
+    unknown = sorted(_named(settings.route) - set(settings.receivers))
+    if unknown:
+        known = ", ".join(sorted(settings.receivers))
+        raise SettingsError([f"{where}: route: no receiver named {name!r}; there are {known}" for name in unknown])
+    return settings.model_copy(update={"state": settings.state.expanduser()})
+
+
+def _read(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        data = yaml.safe_load(path.read_text("utf-8"))
+    except OSError as error:
+        raise SettingsError([f"{path}: {error.strerror}"]) from None
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise SettingsError([f"{path}:{line}: {error.problem}"]) from None
+    except UnicodeDecodeError:
+        raise SettingsError([f"{path}: not UTF-8 text"]) from None
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise SettingsError([f"{path}: expected sections such as `receivers:`, got a {type(data).__name__}"])
+    return data
+
+
+def _put(data: dict[str, Any], path: list[str], value: str) -> None:
+    import yaml
+
+    for key in path[:-1]:
+        inner = data.setdefault(key, {})
+        if not isinstance(inner, dict):
+            return
+        data = inner
+    # Lists and mappings are written as YAML; everything else is text and the model converts it.
+    data[path[-1]] = yaml.safe_load(value) if value[:1] in "[{" else value
+
+
+def _named(route: RouteSettings) -> set[str]:
+    found = {route.receiver} if route.receiver else set()
+    for child in route.routes:
+        found |= _named(child)
+    return found
+
+
+def _line(where: str, error: Any) -> str:
+    place = ".".join(str(part) for part in error["loc"])
+    return f"{where}: {place}: {error['msg'].removeprefix('Value error, ')}"
