@@ -9,11 +9,12 @@ import http.client
 import json
 import ssl
 import threading
-import time
 import urllib.parse
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from tests.testbed.waiting import eventually
 
 Object = dict[str, Any]
 
@@ -199,16 +200,6 @@ class Client:
             raise ApiError(status, text)
         answer: Object = json.loads(text)
         return answer
-
-
-def eventually[T](look: Callable[[], T], *, timeout: float = 30, every: float = 0.05) -> T:
-    """Call `look` until it returns something true, and return that; TimeoutError if it never does."""
-    deadline = time.monotonic() + timeout
-    while not (found := look()):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"not within {timeout:g} s")
-        time.sleep(every)
-    return found
 
 
 def _address(manifest: Object) -> tuple[str, str, str, str]:

@@ -68,7 +68,7 @@ class Supervisor:
                 case "stop":
                     self.stop(request["name"], request["grace"])
                 case "signal":
-                    os.killpg(self.programs[request["name"]].pid, request["signal"])
+                    self.signal(request["name"], request["signal"])
                 case "ended":
                     return {n: p.returncode for n, p in self.programs.items() if p.poll() is not None}
                 case "detach":
@@ -95,6 +95,13 @@ class Supervisor:
                 preexec_fn=_die_with_parent,  # noqa: PLW1509 - no threads here
             )
         return self.programs[name].pid
+
+    def signal(self, name: str, number: int) -> None:
+        """Send a signal to a program that is still there."""
+        program = self.programs[name]
+        if program.poll() is not None:
+            raise ProcessLookupError(f"{name} ended with {program.returncode}")
+        os.killpg(program.pid, number)
 
     def stop(self, name: str, grace: float) -> None:
         """End one program, by SIGKILL if `grace` seconds after SIGTERM it is still there."""

@@ -91,7 +91,7 @@ class Embedded:
             return self._drain(await self._inbox.get())
         timeout = max((self._wake - self._clock()) / timedelta(seconds=1), 0.0)
         try:
-            return self._drain(await asyncio.wait_for(self._inbox.get(), timeout))
+            return self._drain(await asyncio.wait_for(self._inbox.get(), self._clock.real_s(timeout)))
         except TimeoutError:
             return []
 

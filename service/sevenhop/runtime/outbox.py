@@ -81,7 +81,7 @@ class Outbox:
             if wait_s > 0:
                 # A newer revision may supersede it meanwhile, so look again when nudged.
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(wanted.wait(), wait_s)
+                    await asyncio.wait_for(wanted.wait(), self._clock.real_s(wait_s))
                 continue
             await self._deliver(receiver, parcel)
 

@@ -174,6 +174,8 @@ class SqliteStore:
                 raise
         except sqlite3.OperationalError as error:
             raise StoreBusyError(f"{self.path}: {error}") from None
+        except sqlite3.IntegrityError:
+            raise  # ours to mend, not the operator's
         except sqlite3.DatabaseError as error:
             raise StoreError(f"{self.path}: {error}; move it away to start empty") from None
 

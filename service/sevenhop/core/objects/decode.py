@@ -27,10 +27,14 @@ def decode(kind: Kind, raw: bytes | msgspec.Raw) -> Object:
     try:
         return _decoders[kind.struct].decode(raw)
     except msgspec.ValidationError:
-        # Rare: null lists, numbers where strings are usual.  Costs five times more.
-        return convert(kind, msgspec.json.decode(raw))
-    except msgspec.DecodeError as error:
+        pass  # rare: null lists, numbers where strings are usual; costs five times more
+    except (msgspec.DecodeError, RecursionError) as error:
         raise UndecodableError(f"{kind.name}: {error}") from None
+    try:
+        plain = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UndecodableError(f"{kind.name}: {error}") from None
+    return convert(kind, plain)
 
 
 def convert(kind: Kind, data: Any) -> Object:
@@ -42,7 +46,7 @@ def convert(kind: Kind, data: Any) -> Object:
     """
     try:
         return msgspec.convert(_without_nulls(data), kind.struct, strict=False)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, RecursionError) as error:
         raise UndecodableError(f"{kind.name}: {error}") from None
 
 

@@ -17,7 +17,7 @@ OWNER_LABELS: tuple[str, ...] = ("team", "owner", "app.kubernetes.io/owner", "ba
 """Labels and annotations that people use to say who is responsible, tried in this order after our own."""
 
 
-class TierPolicy(msgspec.Struct, frozen=True, kw_only=True):
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """
     Tiers for what carries no annotation; from the settings.
 

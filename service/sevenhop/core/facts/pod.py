@@ -1,0 +1,128 @@
+"""Facts of one pod that belongs to an inference workload."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sevenhop.core.facts.schema import FactSpec, FactType
+from sevenhop.core.subject import SubjectKind
+
+_row = partial(FactSpec, subject=SubjectKind.POD, source="Pod", unknown_when="pods cannot be seen, or this one not read")
+_agent = partial(_row, source="gpu agent", unknown_when="no agent on the node (no_source)")
+
+SPECS: tuple[FactSpec, ...] = (
+    _row(
+        name="pod.phase",
+        type=FactType.STRING,
+        doc="The pod's phase.",
+        values=("Pending", "Running", "Succeeded", "Failed", "Unknown"),
+    ),
+    _row(name="pod.terminating", type=FactType.BOOL, doc="It is being deleted, and still holds what it has."),
+    _row(
+        name="pod.unschedulable_since",
+        type=FactType.TIME,
+        doc="When the scheduler first said that it fits nowhere.",
+        unknown_when="it does not wait for a node: the question does not arise, and there is no time that says so",
+    ),
+    _row(
+        name="pod.pending.category",
+        type=FactType.STRING,
+        doc="Category of why it is pending (docs/reference/causes); none where it fits.",
+        source="Pod, Node and what placement reads",
+        not_applicable="",
+        unknown_when="not yet computed (window), or our verdict contradicts the scheduler's (disagree)",
+    ),
+    _row(
+        name="pod.pending.cause",
+        type=FactType.STRING,
+        doc="Cause slug of why it is pending (docs/reference/causes); fits where it fits.",
+        source="Pod, Node and what placement reads",
+        not_applicable="",
+        unknown_when="not yet computed (window), or our verdict contradicts the scheduler's (disagree)",
+    ),
+    _row(
+        name="pod.pending.agrees",
+        type=FactType.BOOL,
+        doc="Our verdict and the scheduler's words do not contradict each other.",
+        not_applicable=True,
+        unknown_when="not yet computed (window)",
+    ),
+    _row(
+        name="pod.gpu.count",
+        type=FactType.INT,
+        unit="GPUs",
+        doc="GPUs, or slices of them, that it asks for.",
+        not_applicable=0,
+    ),
+    _row(
+        name="pod.failure.class",
+        type=FactType.STRING,
+        doc="Kind of its failure: image-…, config, mount, runtime, oom-host, probe, device, model-artifact, engine.",
+        source="Pod, Event",
+        not_applicable="",
+    ),
+    _row(
+        name="pod.failure.cause",
+        type=FactType.STRING,
+        doc="Cause slug of its failure (docs/reference/causes).",
+        source="Pod, Event",
+        not_applicable="",
+    ),
+    _row(
+        name="pod.failure.hop",
+        type=FactType.STRING,
+        doc="Hop of its failure.",
+        source="Pod, Event",
+        not_applicable="",
+        values=("gpu", "discovery", "scheduling", "pod", "model", "service", "gateway"),
+    ),
+    _row(
+        name="pod.restarts_10m",
+        type=FactType.INT,
+        unit="restarts in 10 min",
+        doc="Container restarts within 10 minutes.",
+        not_applicable=0,
+        unknown_when="restarts from before we looked may lie in the window (window)",
+    ),
+    _row(name="pod.ready", type=FactType.BOOL, doc="The Ready condition is True."),
+    _row(
+        name="pod.model_loaded",
+        type=FactType.BOOL,
+        doc="The model is loaded: a ready pod's is; a pod whose engine has not started has none.",
+        unknown_when="the engine runs and is not ready: only a probe or its metrics can tell (no_source)",
+    ),
+    _row(
+        name="pod.registered",
+        type=FactType.BOOL,
+        doc="Its framework's router knows it.",
+        source="framework",
+        unknown_when="no source reads the framework's registry (no_source)",
+    ),
+    _row(
+        name="pod.load_overdue",
+        type=FactType.BOOL,
+        doc="Not ready for longer than twice the 95th percentile of the release's loads, 45 min before 3 were seen.",
+        source="Pod, history",
+        not_applicable=False,
+    ),
+    _row(
+        name="pod.in_endpoints",
+        type=FactType.BOOL,
+        doc="An EndpointSlice of one of its workload's Services lists it as ready.",
+        source="EndpointSlice",
+        not_applicable=False,
+        unknown_when="EndpointSlices cannot be seen",
+    ),
+    _agent(name="pod.cpu_throttled_ratio", type=FactType.DOUBLE, unit="ratio", doc="Share of periods throttled."),
+    _agent(name="pod.mem_used_ratio", type=FactType.DOUBLE, unit="ratio", doc="Memory in use, of its limit."),
+    _agent(name="pod.straggler", type=FactType.BOOL, doc="Slower than its peers' median."),
+    _row(
+        name="pod.aborted_on_stop_10m",
+        type=FactType.INT,
+        unit="requests in 10 min",
+        doc="Requests that ended because it stopped.",
+        source="gateway",
+        not_applicable=0,
+        unknown_when="no gateway source (no_source)",
+    ),
+)

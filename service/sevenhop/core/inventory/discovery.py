@@ -1,0 +1,714 @@
+"""
+From objects to inference workloads: who is whose, told from owners, labels and, for plain engines, from what runs.
+
+`Discovery` is kept current by `touch` and `settle`; nothing else of it costs anything while pods merely change status.
+The result depends on the objects alone, never on the order in which they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import cast
+
+import msgspec
+
+from sevenhop.core.inventory.folding import Group, Unused, fold
+from sevenhop.core.inventory.framework import CLAIMABLE, Candidate, Claim, Found, FrameworkSpec, Member, RootRef, Scaler
+from sevenhop.core.inventory.objects import Key, Objects
+from sevenhop.core.inventory.ownership import Link, Owners
+from sevenhop.core.inventory.policy import Policy, stated_owner, stated_tier
+from sevenhop.core.inventory.scalers import SCALERS, scaled_by
+from sevenhop.core.inventory.templates import leader_template, pod_component, template_of
+from sevenhop.core.inventory.workloads import Component, Membership, Model, Registration, Workload
+from sevenhop.core.objects.base import Custom, LabelSelector, Meta, Object, condition
+from sevenhop.core.objects.cluster import Controller, HorizontalPodAutoscaler
+from sevenhop.core.objects.kinds import KINDS
+from sevenhop.core.objects.pod import Pod, PodSpec, PodTemplate
+
+__all__ = ["Discovery", "FrameworkSpec"]
+
+POOL_KINDS = ("InferencePool.inference.networking.k8s.io", "InferencePool.inference.networking.x-k8s.io")
+QUEUE_GATES = ("kueue.x-k8s.io/",)
+"""Scheduling gates that mean: waits for quota on purpose."""
+
+ObjectKey = tuple[str, Key]
+_NO_KEYS: frozenset[Key] = frozenset()
+
+
+class Discovery:
+    """
+    The workloads of one cluster, and the place of every pod in them.
+
+    Args:
+        frameworks: In order of precedence.
+
+    Everything that is in `objects` already counts as touched.  After each `put` or `drop` in `objects` call `touch`,
+    and `settle` before reading.
+    """
+
+    def __init__(self, objects: Objects, frameworks: Sequence[FrameworkSpec], policy: Policy | None = None) -> None:
+        self._objects = objects
+        self._policy = policy or Policy()
+        self._frameworks = tuple(frameworks)
+        self._spec_of_root = {kind: spec for spec in reversed(self._frameworks) for kind in spec.roots}
+        self._rank = {
+            kind: rank for rank, kind in enumerate(kind for spec in self._frameworks for kind in spec.roots)
+        }  # a lower number is the more telling root
+        self._claimers = {
+            kind: tuple(s for s in self._frameworks if kind in s.claims and s.claim is not None) for kind in CLAIMABLE
+        }
+        self._structural = (
+            set(CLAIMABLE) | set(self._rank) | {kind for spec in self._frameworks for kind in spec.below}
+        ) - {"Pod"}
+        self._owners = Owners(objects)
+
+        self._touched: dict[ObjectKey, None] = {}
+        self._seen: dict[ObjectKey, Object] = {}
+        self._root: dict[ObjectKey, RootRef] = {}
+        self._members: dict[RootRef, set[ObjectKey]] = {}
+        self._pods_at: dict[RootRef, set[Key]] = {}
+        self._roots_in: dict[str, set[RootRef]] = {}
+        self._claims: dict[RootRef, tuple[FrameworkSpec, Claim]] = {}
+        self._unclaimed: dict[RootRef, str] = {}
+        self._refused: dict[RootRef, str] = {}
+        self._unused: dict[str, list[Unused]] = {}
+        self._group_of: dict[RootRef, Group] = {}
+        self._groups: dict[Key, Group] = {}
+        self._pools_in: dict[str, dict[ObjectKey, Custom]] = {}
+        self._scalers: dict[tuple[str, str, str], dict[ObjectKey, None]] = {}
+        self._depends: dict[ObjectKey, set[RootRef]] = {}
+        self._depends_on: dict[RootRef, set[ObjectKey]] = {}
+
+        self._membership: dict[Key, Membership] = {}
+        self._roles: dict[tuple[Key, str], str] = {}
+        self._component_pods: dict[tuple[Key, str], set[Key]] = {}
+        self._observed: dict[Key, set[str]] = {}
+        self._gated: dict[tuple[Key, str], set[Key]] = {}
+        self._models: dict[tuple[str, str], Model] = {}
+        self._workloads: dict[Key, Workload] = {}
+
+        for kind in KINDS:
+            for key in objects.of(kind):
+                self.touch(kind, key)
+
+    # What it answers
+
+    @property
+    def workloads(self) -> Mapping[Key, Workload]:
+        """By (namespace, name)."""
+        return self._workloads
+
+    @property
+    def skipped(self) -> list[tuple[str, Key, str]]:
+        """
+        (kind, key, reason) of everything that might have been a workload, and is not; sorted.
+
+        Pods that a controller owns are not listed: their controller is.
+        """
+        found = [(ref.kind, ref.key, reason) for ref, reason in self._unclaimed.items()]
+        found += [(ref.kind, ref.key, reason) for ref, reason in self._refused.items()]
+        found += [(u.kind, u.key, u.reason) for unused in self._unused.values() for u in unused]
+        return sorted(set(found))
+
+    def membership(self, pod: Key) -> Membership | None:
+        """Where a pod belongs; None for pods of no inference workload."""
+        return self._membership.get(pod)
+
+    def pods_of(self, workload: Key, component: str) -> set[Key]:
+        """Pods of a component, finished and terminating ones too; do not change the set."""
+        return cast("set[Key]", self._component_pods.get((workload, component), _NO_KEYS))
+
+    def role_of(self, workload: Key, component: str) -> str:
+        """Our word for a component; empty if it has none."""
+        found = self._workloads.get(workload)
+        part = found.component(component) if found else None
+        return part.role if part else ""
+
+    def ready(self, workload: Key, component: str) -> int:
+        """
+        Ready replicas, in the framework's unit: a multi-pod group is ready when all its pods are.
+
+        A pod is ready when its condition says so and it is not being deleted.
+        """
+        found = self._workloads.get(workload)
+        part = found.component(component) if found else None
+        size = part.pods_per_replica if part else 1
+        pods = self._objects.pods()
+        groups: dict[str, int] = {}
+        for key in self.pods_of(workload, component):
+            pod = pods.get(key)
+            if pod is None or not _is_ready(pod):
+                continue
+            group = self._membership[key].group or key[1]
+            groups[group] = groups.get(group, 0) + 1
+        if size > 1 and all(self._membership[k].group == "" for k in self.pods_of(workload, component)):
+            return sum(groups.values()) // size
+        return sum(1 for count in groups.values() if count >= size)
+
+    # What changes it
+
+    def touch(self, kind: str, key: Key) -> None:
+        """This object may have come, changed or gone; costs nothing until `settle`."""
+        self._touched[(kind, key)] = None
+
+    def settle(self) -> set[Key]:
+        """
+        Take everything touched into account.
+
+        Returns:
+            Keys of workloads that came, went or changed, or that a pod joined or left.
+        """
+        changed: set[Key] = set()
+        touched, self._touched = list(self._touched), {}
+        if not touched:
+            return changed
+        resolve, stale_roots, stale_namespaces, regated = self._what_changed(touched)
+        moved_pods: set[Key] = set()
+        for kind, key in resolve:
+            self._resolve(kind, key, stale_roots, moved_pods)
+        for root in sorted(stale_roots):
+            if self._reclaim(root):
+                stale_namespaces.add(root.namespace)
+        for namespace in sorted(stale_namespaces):
+            stale_roots |= self._regroup(namespace, changed)
+        for root in stale_roots:
+            moved_pods |= self._pods_at.get(root, _NO_KEYS)
+        stale = {self._group_of[root].key for root in stale_roots if root in self._group_of}
+        for pod in moved_pods | regated:
+            self._place(pod, changed, stale)
+        for workload in sorted(stale):
+            self._read(workload, changed)
+        return changed
+
+    # Steps of `settle`, in order
+
+    def _what_changed(
+        self, touched: Iterable[ObjectKey]
+    ) -> tuple[dict[ObjectKey, None], set[RootRef], set[str], set[Key]]:
+        """What to resolve anew, roots to read anew, namespaces to group anew, pods whose gates changed."""
+        resolve: dict[ObjectKey, None] = {}
+        roots: set[RootRef] = set()
+        namespaces: set[str] = set()
+        regated: set[Key] = set()
+        for kind, key in touched:
+            before = self._seen.get((kind, key))
+            after = self._objects.get(kind, *key)
+            if after is None:
+                self._seen.pop((kind, key), None)
+            else:
+                self._seen[(kind, key)] = after
+            if kind == "Pod":
+                if _same_pod(cast("Pod | None", before), cast("Pod | None", after)):
+                    if before is not None and after is not None and _gates(before) != _gates(after):
+                        regated.add(key)
+                else:
+                    resolve[(kind, key)] = None
+                    if _owns_pods(before) or _owns_pods(after):
+                        self._below(before, after, resolve)
+                continue
+            if _same_object(before, after):
+                continue
+            roots |= self._depends.get((kind, key), set())
+            if kind in POOL_KINDS:
+                self._keep_pool(kind, key, after)
+                namespaces.add(key[0])
+                roots |= {r for r in self._roots_in.get(key[0], ()) if r.kind in CLAIMABLE}
+            elif kind in SCALERS:
+                roots |= self._keep_scaler(kind, key, before, after)
+            elif kind == "Namespace":
+                roots |= self._roots_in.get(key[1], set())
+            elif kind in self._structural:
+                resolve[(kind, key)] = None
+                if _moves_children(before, after):
+                    self._below(before, after, resolve)
+        return resolve, roots, namespaces, regated
+
+    def _below(self, before: Object | None, after: Object | None, resolve: dict[ObjectKey, None]) -> None:
+        """Everything that this object controls, down to the pods: its chain upward is another one now."""
+        pending = {o.metadata.uid for o in (before, after) if o is not None and o.metadata.uid}
+        done: set[str] = set()
+        while pending:
+            uid = pending.pop()
+            done.add(uid)
+            self._owners.forget(uid)
+            for kind, child in self._objects.children(uid):
+                resolve[(kind, child.metadata.key)] = None
+                if child.metadata.uid and child.metadata.uid not in done:
+                    pending.add(child.metadata.uid)
+
+    def _resolve(self, kind: str, key: Key, stale: set[RootRef], pods: set[Key]) -> None:
+        obj = self._objects.get(kind, *key)
+        before = self._root.get((kind, key))
+        after = self._root_of(kind, obj) if obj is not None else None
+        if before is not None:
+            stale.add(before)
+        if after is not None:
+            stale.add(after)
+        if kind == "Pod":
+            pods.add(key)
+        if before == after:
+            return
+        here: dict[RootRef, set[Key]] | dict[RootRef, set[ObjectKey]]
+        if before is not None:
+            self._leave(before, kind, key)
+        if after is None:
+            self._root.pop((kind, key), None)
+            return
+        self._root[(kind, key)] = after
+        if kind == "Pod":
+            self._pods_at.setdefault(after, set()).add(key)
+        else:
+            self._members.setdefault(after, set()).add((kind, key))
+        self._roots_in.setdefault(after.namespace, set()).add(after)
+
+    def _leave(self, root: RootRef, kind: str, key: Key) -> None:
+        if kind == "Pod":
+            self._pods_at.get(root, set()).discard(key)
+        else:
+            self._members.get(root, set()).discard((kind, key))
+
+    def _root_of(self, kind: str, obj: Object) -> RootRef | None:
+        """The topmost root that the owners or the labels of an object name; a claimable controller at least."""
+        meta = obj.metadata
+        this = Link(kind, meta.namespace, meta.name, meta.uid, obj)
+        chain = (this, *self._owners.above(meta))
+        best: RootRef | None = None
+        for link in reversed(chain):
+            if link.kind in self._rank:
+                best = RootRef(link.kind, link.namespace, link.name)
+                break
+        joined = self._joined(chain)
+        if joined is not None and (best is None or self._rank[joined.kind] < self._rank[best.kind]):
+            best = joined
+        if best is not None:
+            return best
+        for link in reversed(chain):
+            if link.kind in CLAIMABLE:
+                return _claimable(link, meta)
+        return None
+
+    def _joined(self, chain: Sequence[Link]) -> RootRef | None:
+        found: RootRef | None = None
+        for link in chain:
+            obj = link.obj
+            if obj is None:
+                continue
+            metas: list[tuple[Meta, PodSpec | None]] = [(obj.metadata, obj.spec if isinstance(obj, Pod) else None)]
+            if isinstance(obj, Controller) or link.kind in CLAIMABLE:
+                template = template_of(link.kind, obj)
+                if template is not None and not isinstance(obj, Pod):
+                    metas.append((_in_namespace(template.metadata, obj.metadata.namespace), template.spec))
+            for meta, spec in metas:
+                for framework in self._frameworks:
+                    ref = framework.join(meta, spec)
+                    if ref is not None and (found is None or self._rank[ref.kind] < self._rank[found.kind]):
+                        found = ref
+        return found
+
+    def _reclaim(self, root: RootRef) -> bool:
+        """Who, if anybody, takes this root; true if its namespace must be grouped anew."""
+        exists = self._exists(root)
+        if not exists:
+            self._roots_in.get(root.namespace, set()).discard(root)
+            self._forget_dependencies(root)
+            self._refused.pop(root, None)
+            self._unclaimed.pop(root, None)
+            self._claims.pop(root, None)
+            self._pods_at.pop(root, None)
+            self._members.pop(root, None)
+            return True
+        if root.kind in self._rank:
+            return root not in self._group_of and root not in self._refused
+        before = (self._claims.get(root), self._unclaimed.get(root))
+        spec_claim = self._claim(root)
+        if isinstance(spec_claim, str):
+            self._claims.pop(root, None)
+            self._unclaimed[root] = spec_claim
+        else:
+            self._unclaimed.pop(root, None)
+            self._claims[root] = spec_claim
+        return before != (self._claims.get(root), self._unclaimed.get(root)) or (
+            root in self._claims and root not in self._group_of
+        )
+
+    def _exists(self, root: RootRef) -> bool:
+        return bool(
+            self._pods_at.get(root)
+            or self._members.get(root)
+            or self._objects.get(root.kind, root.namespace, root.name) is not None
+        )
+
+    def _claim(self, root: RootRef) -> tuple[FrameworkSpec, Claim] | str:
+        obj = self._objects.get(root.kind, root.namespace, root.name)
+        template = template_of(root.kind, obj) if obj is not None else None
+        if template is None:
+            template = self._template_from_pods(root)
+        if template is None:
+            return "no pod template"
+        labels = obj.metadata.labels if obj is not None else template.metadata.labels
+        candidate = Candidate(root, labels, template, self._pool_of(root.namespace, template.metadata), obj)
+        reasons: list[str] = []
+        for spec in self._claimers.get(root.kind, ()):
+            assert spec.claim is not None  # by construction of the table
+            said = spec.claim(candidate)
+            if isinstance(said, Claim):
+                return spec, said
+            if said:
+                reasons.append(said)
+        return reasons[-1] if reasons else "no inference engine recognised by image, command or labels"
+
+    def _template_from_pods(self, root: RootRef) -> PodTemplate | None:
+        pods = self._objects.pods()
+        key = min((k for k in self._pods_at.get(root, ()) if k in pods), default=None)
+        if key is None:
+            return None
+        if root.kind == "LeaderWorkerSet.leaderworkerset.x-k8s.io":
+            leaders = [k for k in self._pods_at[root] if leader_template(pods[k])]
+            key = min(leaders, default=key)
+        return PodTemplate(metadata=pods[key].metadata, spec=pods[key].spec)
+
+    def _pool_of(self, namespace: str, meta: Meta) -> tuple[str, str] | None:
+        for (kind, key), pool in sorted(self._pools_in.get(namespace, {}).items(), key=lambda item: item[0]):
+            wanted = _pool_labels(pool)
+            if wanted and all(meta.labels.get(k) == v for k, v in wanted.items()):
+                return kind, key[1]
+        return None
+
+    def _regroup(self, namespace: str, changed: set[Key]) -> set[RootRef]:
+        """Group the roots of a namespace; returns the roots whose group is another one now."""
+        roots = self._roots_in.get(namespace, set())
+        sure = [(root, self._spec_of_root[root.kind]) for root in roots if root.kind in self._rank]
+        sure = [(root, spec) for root, spec in sure if root not in self._refused or self._retry(root)]
+        claimed = {root: self._claims[root] for root in roots if root in self._claims}
+        pools = sorted(self._pools_in.get(namespace, {}))
+        groups, unused = fold(sure, claimed, pools)
+        self._unused[namespace] = unused
+        moved: set[RootRef] = set()
+        for key in [k for k in self._groups if k[0] == namespace and k not in groups]:
+            gone = self._groups.pop(key)
+            for root in gone.roots:
+                if self._group_of.get(root) == gone:
+                    del self._group_of[root]
+                moved.add(root)
+            self._drop_workload(key, changed)
+        for key, group in groups.items():
+            if self._groups.get(key) == group and all(self._group_of.get(r) == group for r in group.roots):
+                continue
+            moved |= set(group.roots) | set(self._groups[key].roots if key in self._groups else ())
+            self._groups[key] = group
+        grouped = {root: group for group in groups.values() for root in group.roots}
+        for root in list(moved):
+            if root in grouped:
+                self._group_of[root] = grouped[root]
+            else:
+                self._group_of.pop(root, None)
+        return moved
+
+    def _retry(self, root: RootRef) -> bool:
+        self._refused.pop(root, None)
+        return True
+
+    def _place(self, key: Key, changed: set[Key], stale: set[Key]) -> None:
+        before = self._membership.get(key)
+        pod = self._objects.pods().get(key)
+        after, role = self._member(key, pod)
+        if after is not None and pod is not None:
+            slot = (after.workload, after.component)
+            gated = self._gated.setdefault(slot, set())
+            was_gated = key in gated
+            if _is_queued(pod):
+                gated.add(key)
+            else:
+                gated.discard(key)
+            if was_gated != (key in gated):
+                stale.add(after.workload)
+        if before == after:
+            return
+        if before is not None:
+            slot = (before.workload, before.component)
+            members = self._component_pods.get(slot, set())
+            members.discard(key)
+            if after is None or (after.workload, after.component) != slot:
+                self._gated.get(slot, set()).discard(key)
+            if not members:
+                self._component_pods.pop(slot, None)
+                self._gated.pop(slot, None)
+                self._observed.get(before.workload, set()).discard(before.component)
+            changed.add(before.workload)
+            stale.add(before.workload)
+        if after is None:
+            self._membership.pop(key, None)
+            return
+        self._membership[key] = after
+        slot = (after.workload, after.component)
+        self._component_pods.setdefault(slot, set()).add(key)
+        self._observed.setdefault(after.workload, set()).add(after.component)
+        self._roles[slot] = role
+        changed.add(after.workload)
+        stale.add(after.workload)
+
+    def _member(self, key: Key, pod: Pod | None) -> tuple[Membership | None, str]:
+        root = self._root.get(("Pod", key)) if pod is not None else None
+        group = self._group_of.get(root) if root is not None else None
+        if root is None or group is None or pod is None:
+            return None, ""
+        spec = group.spec_of(root)
+        place = spec.place(pod.metadata, pod.spec, self._found(root, track=False))
+        component, role = group.named(root, place)
+        return Membership(group.key, component, self._model_of(spec, pod), place.group), role
+
+    def _model_of(self, spec: FrameworkSpec, pod: Pod) -> Model:
+        """Pods of one ReplicaSet are made from one template: one look at it will do."""
+        owner = pod.metadata.controller()
+        template = pod.metadata.labels.get("pod-template-hash", "")
+        if owner is None or not template or not owner.uid:
+            return spec.model(pod.metadata, pod.spec)
+        known = self._models.get((owner.uid, template))
+        if known is None:
+            known = self._models[(owner.uid, template)] = spec.model(pod.metadata, pod.spec)
+        return known
+
+    def _read(self, key: Key, changed: set[Key]) -> None:
+        group = self._groups.get(key)
+        workload = self._workload(group) if group is not None else None
+        if workload is None:
+            self._drop_workload(key, changed)
+            return
+        if self._workloads.get(key) != workload:
+            self._workloads[key] = workload
+            changed.add(key)
+
+    def _drop_workload(self, key: Key, changed: set[Key]) -> None:
+        if self._workloads.pop(key, None) is not None:
+            changed.add(key)
+
+    def _workload(self, group: Group) -> Workload | None:
+        components: list[Component] = []
+        models: list[Model] = []
+        registers = group.registers
+        for root in group.roots:
+            spec = group.spec_of(root)
+            found = self._found(root, track=True)
+            try:
+                reading = spec.read(found)
+            except (msgspec.ValidationError, ValueError) as error:
+                self._refused[root] = f"cannot be read: {error}"
+                continue
+            if reading.refused:
+                self._refused[root] = reading.refused
+                continue
+            self._refused.pop(root, None)
+            components += group.renamed(root, reading.components)
+            if group.serves(root):
+                models.append(reading.model)
+            registers = reading.registers or registers
+        if all(root in self._refused for root in group.roots):
+            return None
+        components = self._with_observed(group, components)
+        components = [self._queued(group.key, part) for part in components]
+        metas = [obj.metadata for obj in map(self._root_object, group.roots) if obj is not None]
+        metas = metas or self._metas_of_pods(group)
+        space = self._objects.get("Namespace", "", group.namespace)
+        if space is not None:
+            metas.append(space.metadata)
+        priority = next((part.priority_class for part in components if part.gpus_per_replica), "") or next(
+            (part.priority_class for part in components if part.priority_class), ""
+        )
+        return Workload(
+            namespace=group.namespace,
+            name=group.name,
+            framework=group.framework,
+            kind=group.kind,
+            roots=tuple((root.kind, root.key) for root in group.roots),
+            model=_best(models, components),
+            components=tuple(components),
+            registers=registers or Registration.ENDPOINTS,
+            tier=stated_tier(metas) or self._policy.tier(group.namespace, priority),
+            owner=stated_owner(metas),
+        )
+
+    def _metas_of_pods(self, group: Group) -> list[Meta]:
+        """Where no root is visible, its annotations may still stand on a pod."""
+        pods = self._objects.pods()
+        keys = [min(here) for root in group.roots if (here := self._pods_at.get(root))]
+        return [pods[key].metadata for key in keys if key in pods]
+
+    def _with_observed(self, group: Group, stated: list[Component]) -> list[Component]:
+        """Components that only pods tell of are added, in the order of their names."""
+        names = {part.name for part in stated}
+        pods = self._objects.pods()
+        for name in sorted(self._observed.get(group.key, set()) - names):
+            slot = (group.key, name)
+            key = min((k for k in self._component_pods.get(slot, ()) if k in pods), default=None)
+            if key is None:
+                continue
+            pod = pods[key]
+            root = self._root[("Pod", key)]
+            spec = group.spec_of(root)
+            place = spec.place(pod.metadata, pod.spec, self._found(root, track=False))
+            gpus = [pods[k].spec for k in self.pods_of(*slot) if self._membership[k].group == place.group]
+            alike = [pod.spec] * place.pods if not place.group or len(gpus) < place.pods else gpus
+            part = pod_component(name, self._roles[slot], alike, spec.model(pod.metadata, pod.spec), place.pods)
+            stated = [*stated, part]
+        return stated
+
+    def _queued(self, workload: Key, part: Component) -> Component:
+        slot = (workload, part.name)
+        gated = self._gated.get(slot)
+        if part.intended_zero or not gated or len(gated) < len(self._component_pods.get(slot, ())):
+            return part
+        return msgspec.structs.replace(part, intended_zero="queued")
+
+    def _root_object(self, root: RootRef) -> Object | None:
+        return self._objects.get(root.kind, root.namespace, root.name)
+
+    # What readers may look at
+
+    def _found(self, root: RootRef, *, track: bool) -> Found:
+        members = [] if not track else list(self._sorted_members(root))
+        if track:
+            self._forget_dependencies(root)
+
+        def get(kind: str, namespace: str, name: str) -> Object | None:
+            if track:
+                self._depends.setdefault((kind, (namespace, name)), set()).add(root)
+                self._depends_on.setdefault(root, set()).add((kind, (namespace, name)))
+            return self._objects.get(kind, namespace, name)
+
+        def scaler(kind: str, name: str) -> Scaler | None:
+            here = self._scalers.get((root.namespace, kind, name))
+            if not here:
+                return None
+            (scaler_kind, key) = min(here)
+            return Scaler(scaler_kind, key[1])
+
+        return Found(root, self._root_object(root), members, get, scaler)
+
+    def _sorted_members(self, root: RootRef) -> Iterator[Member]:
+        for kind, key in sorted(self._members.get(root, ())):
+            obj = self._objects.get(kind, *key)
+            if obj is not None and (kind, key) != (root.kind, root.key):
+                yield Member(kind, obj)
+
+    def _forget_dependencies(self, root: RootRef) -> None:
+        for dependency in self._depends_on.pop(root, ()):
+            self._depends.get(dependency, set()).discard(root)
+
+    # Indexes
+
+    def _keep_pool(self, kind: str, key: Key, pool: Object | None) -> None:
+        here = self._pools_in.setdefault(key[0], {})
+        if isinstance(pool, Custom):
+            here[(kind, key)] = pool
+        else:
+            here.pop((kind, key), None)
+
+    def _keep_scaler(self, kind: str, key: Key, before: Object | None, after: Object | None) -> set[RootRef]:
+        stale: set[RootRef] = set()
+        for obj, is_there in ((before, False), (after, True)):
+            target = scaled_by(obj) if obj is not None else None
+            if target is None:
+                continue
+            slot = (key[0], *target)
+            here = self._scalers.setdefault(slot, {})
+            if is_there:
+                here[(kind, key)] = None
+            else:
+                here.pop((kind, key), None)
+            if not here:
+                del self._scalers[slot]
+            root = self._root.get((target[0], (key[0], target[1])))
+            if root is not None:
+                stale.add(root)
+        return stale
+
+
+def _same_pod(before: Pod | None, after: Pod | None) -> bool:
+    """Whether nothing changed that membership is read from; the status never counts."""
+    if before is None or after is None:
+        return before is after
+    a, b = before.metadata, after.metadata
+    return (
+        a.uid == b.uid
+        and a.labels == b.labels
+        and a.owner_references == b.owner_references
+        and a.annotations == b.annotations
+        and [c.image for c in before.spec.containers] == [c.image for c in after.spec.containers]
+    )
+
+
+def _same_object(before: Object | None, after: Object | None) -> bool:
+    """Whether nothing changed that readers read; of Deployments and the like the status is never read."""
+    if before is None or after is None:
+        return before is after
+    a, b = before.metadata, after.metadata
+    if (a.uid, a.labels, a.annotations, a.owner_references) != (b.uid, b.labels, b.annotations, b.owner_references):
+        return False
+    if isinstance(before, Controller) and isinstance(after, Controller):
+        return before.spec == after.spec
+    if isinstance(before, HorizontalPodAutoscaler) and isinstance(after, HorizontalPodAutoscaler):
+        return before.spec == after.spec
+    if isinstance(before, Custom):
+        return before == after or msgspec.structs.replace(after, metadata=a) == before
+    return _bare(before) == _bare(after)
+
+
+def _bare(obj: Object) -> Object:
+    return msgspec.structs.replace(obj, metadata=Meta())
+
+
+def _moves_children(before: Object | None, after: Object | None) -> bool:
+    if before is None or after is None:
+        return True
+    a, b = before.metadata, after.metadata
+    return (a.uid, a.owner_references, a.labels) != (b.uid, b.owner_references, b.labels)
+
+
+def _owns_pods(obj: Object | None) -> bool:
+    """A LeaderWorkerSet's leader owns the StatefulSet of its workers."""
+    return obj is not None and "leaderworkerset.sigs.k8s.io/name" in obj.metadata.labels
+
+
+def _gates(pod: Object) -> list[str]:
+    return [gate.name for gate in cast("Pod", pod).spec.scheduling_gates]
+
+
+def _is_queued(pod: Pod) -> bool:
+    return any(gate.name.startswith(QUEUE_GATES) for gate in pod.spec.scheduling_gates)
+
+
+def _is_ready(pod: Pod) -> bool:
+    ready = condition(pod.status.conditions, "Ready")
+    return ready is not None and ready.status == "True" and not pod.is_terminating
+
+
+def _claimable(link: Link, meta: Meta) -> RootRef:
+    """The topmost controller; a ReplicaSet that is not visible still tells the name of its Deployment."""
+    template = meta.labels.get("pod-template-hash", "")
+    if link.kind == "ReplicaSet.apps" and link.obj is None and template and link.name.endswith(f"-{template}"):
+        return RootRef("Deployment.apps", link.namespace, link.name.removesuffix(f"-{template}"))
+    return RootRef(link.kind, link.namespace, link.name)
+
+
+def _in_namespace(meta: Meta, namespace: str) -> Meta:
+    return meta if meta.namespace == namespace else msgspec.structs.replace(meta, namespace=namespace)
+
+
+def _pool_labels(pool: Custom) -> dict[str, str]:
+    """``selector.matchLabels`` in v1, plain labels in v1alpha2."""
+    selector = pool.spec.get("selector")
+    if not isinstance(selector, dict):
+        return {}
+    labels = selector.get("matchLabels", {k: v for k, v in selector.items() if isinstance(v, str)})
+    return {str(k): str(v) for k, v in labels.items()} if isinstance(labels, dict) else {}
+
+
+def _best(models: Sequence[Model], components: Sequence[Component]) -> Model:
+    """The first that says most; of equal ones the first."""
+    found = [*models, *(part.model for part in components)]
+    return max(found, key=lambda m: (bool(m.name), bool(m.version), bool(m.source)), default=Model())
+
+
+def selects(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+    """Whether the plain part of a selector matches."""
+    return all(labels.get(key) == value for key, value in selector.match_labels.items())
