@@ -9,6 +9,7 @@ import http.client
 import json
 import ssl
 import threading
+import time
 import urllib.parse
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 from tests.testbed.waiting import eventually
 
 Object = dict[str, Any]
+Objects = list[Object]  # inside Client, `list` is the method
 
 _MERGE = "application/merge-patch+json"
 _STRATEGIC = "application/strategic-merge-patch+json"
@@ -50,7 +52,7 @@ class Client:
         self._tls = ssl.create_default_context(cafile=str(ca_file))
         # The certificate that kube-apiserver makes for itself lacks what Python 3.13 insists on.
         self._tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        self._headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+        self._token = token
         self._timeout = timeout
         self._local = threading.local()
         self._open: list[http.client.HTTPSConnection] = []
@@ -76,11 +78,11 @@ class Client:
 
     def list(
         self, api_version: str, kind: str, namespace: str = "", *, labels: str = "", fields: str = ""
-    ) -> list[Object]:
+    ) -> Objects:
         """Return all objects of a kind, of all namespaces unless one is named."""
         query = {"labelSelector": labels, "fieldSelector": fields}
         path = self.path(api_version, kind, "", namespace)
-        found: list[Object] = self._json("GET", f"{path}?{urllib.parse.urlencode(query)}")["items"]
+        found: Objects = self._json("GET", f"{path}?{urllib.parse.urlencode(query)}")["items"]
         return [{"apiVersion": api_version, "kind": kind} | item for item in found]
 
     def create(self, manifest: Object, *, dry_run: bool = False) -> Object:
@@ -99,7 +101,7 @@ class Client:
         kind: str,
         name: str,
         namespace: str,
-        patch: Object | list[Object],
+        patch: Object | Objects,
         *,
         subresource: str = "",
         strategic: bool = False,
@@ -164,11 +166,27 @@ class Client:
         parts = [root, *inside, resource["name"], name, subresource]
         return "/".join(part for part in parts if part)
 
+    def aggregated_discovery(self) -> Objects:
+        """Return what is served below /apis, one APIGroupDiscovery for each group."""
+        wanted = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+        status, text = self.request("GET", "/apis", accept=wanted)
+        if status >= 400:
+            raise ApiError(status, text)
+        groups: Objects = json.loads(text)["items"]
+        return groups
+
     def request(
-        self, method: str, path: str, body: bytes | None = None, content_type: str = ""
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        content_type: str = "",
+        accept: str = "application/json",
     ) -> tuple[int, str]:
         """Send one request and return status and text, whatever the status is."""
-        headers = self._headers | ({"Content-Type": content_type} if content_type else {})
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": accept}
+        if content_type:
+            headers["Content-Type"] = content_type
         while True:
             connection: http.client.HTTPSConnection | None
             connection = getattr(self._local, "connection", None)
@@ -196,6 +214,9 @@ class Client:
     ) -> Object:
         data = None if body is None else json.dumps(body).encode()
         status, text = self.request(method, path, data, content_type if data else "")
+        while status == 429 and "(re)initializing" in text:  # the first use of a custom resource
+            time.sleep(0.1)
+            status, text = self.request(method, path, data, content_type if data else "")
         if status >= 400:
             raise ApiError(status, text)
         answer: Object = json.loads(text)

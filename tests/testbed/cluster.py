@@ -10,13 +10,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Any, Self, TypeVar
 
 from tests.testbed import binaries, crds, stages
-from tests.testbed.client import ApiError, Client
+from tests.testbed.client import ApiError, Client, Object
 from tests.testbed.ports import free_ports, listens
 from tests.testbed.waiting import eventually
 
@@ -35,6 +35,8 @@ COMPONENTS = (
     OPERATOR,
 )
 _START_SECONDS = 60
+
+T = TypeVar("T")
 
 
 class ClusterFailed(Exception):
@@ -59,7 +61,8 @@ class Cluster:
         self,
         *,
         operator: bool = False,
-        install_crds: bool = False,
+        frameworks: Collection[str] | None = (),
+        serve_only: Mapping[str, str] | None = None,
         users: Mapping[str, Sequence[str]] | None = None,
         api_server_flags: Sequence[str] = (),
         say: Callable[[str], None] = lambda _: None,
@@ -69,14 +72,17 @@ class Cluster:
 
         Args:
             operator: Also run the KubeRay operator, with the CRDs of its own version.
-            install_crds: Install the CRDs of the frameworks (`crds.install`); ten seconds or so.
+            frameworks: Whose CRDs to have, None for all (`crds.frameworks_crds`). All of them take
+                half a gigabyte.
+            serve_only: Group to the one version of it to serve.
             users: More users and their groups. There are always ``admin``, ``viewer`` (bound to the
                 ClusterRole ``view``) and ``nobody``, who has no rights.
             api_server_flags: Appended to those of kube-apiserver.
             say: Told what happens, for people.
         """
         self._operator = operator
-        self._install_crds = install_crds
+        self._frameworks = frameworks
+        self._serve_only = serve_only
         self._api_server_flags = list(api_server_flags)
         self._say = say
         groups = {ADMIN: ["system:masters"], VIEWER: [], NOBODY: [], **(users or {})}
@@ -250,20 +256,27 @@ class Cluster:
         self._write_files()
         self._start("etcd")
         self._wait_for("etcd")
+        crds.preload(f"http://127.0.0.1:{self._ports['etcd']}", self._crds())
         self._start("kube-apiserver")
         self._wait_for("kube-apiserver")
         self.client = self.client_for(ADMIN)
         self.kubeconfig()
         self._bind_viewer()
-        for name in ("kube-scheduler", "kube-controller-manager", "kwok"):
+        started = COMPONENTS[2:] if self._operator else COMPONENTS[2:-1]
+        for name in started:
             self._start(name)
-        if self._install_crds:
-            crds.install(self.client, without_ray=self._operator, say=self._say)
-        if self._kuberay is not None:
-            crds.install_folder(self.client, self._kuberay / "crds")
-            self._start(OPERATOR)
-        for name in COMPONENTS[2 : None if self._operator else -1]:
+        for name in started:
             self._wait_for(name)
+
+    def _crds(self) -> list[Object]:
+        found: list[Object] = []
+        if self._frameworks is None or self._frameworks:
+            found = crds.frameworks_crds(
+                self._frameworks, serve_only=self._serve_only, say=self._say
+            )
+        if self._kuberay is not None:
+            found = crds.operator_crds(self._kuberay / "crds", found)
+        return found
 
     def _write_files(self) -> None:
         key = subprocess.run([self._bin / "service-account-key"], capture_output=True, check=True)
@@ -407,3 +420,8 @@ def _ask(supervisor: subprocess.Popen[bytes], request: Mapping[str, Any]) -> dic
     if "error" in answer:
         raise ClusterFailed(f"{request}: {answer['error']}")
     return answer
+
+
+def _there(value: T | None) -> T:
+    assert value is not None
+    return value

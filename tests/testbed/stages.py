@@ -16,6 +16,8 @@ _THEIRS = (
     "pod/fast/pod-delete.yaml",
 )
 ANNOTATION = "sevenhop.dev/testbed"
+_KEY = f'.metadata.annotations["{ANNOTATION}"]'
+_DRAIN = f"{ANNOTATION}-drain"
 
 
 def render(default_stages: Path) -> str:
@@ -30,3 +32,29 @@ def render(default_stages: Path) -> str:
         stage = yaml.safe_load((default_stages / name).read_text())
         documents.append(_without(stage, failures))
     return yaml.safe_dump_all(documents)
+
+
+def _chosen_by(stage: dict[str, Any]) -> set[str]:
+    """The values of the annotation that a stage of ours is played for."""
+    for expression in stage["spec"]["selector"]["matchExpressions"]:
+        if expression["key"] == _KEY:
+            # A healthy pod that has not started is started by KWOK's own stage.
+            return set(expression["values"]) - {"healthy"}
+    raise ValueError(f"stage {stage['metadata']['name']} does not ask for {ANNOTATION}")
+
+
+def _without(stage: dict[str, Any], failures: set[str]) -> dict[str, Any]:
+    """
+    Keep one of KWOK's stages off objects that are to fail.
+
+    Two stages that both match would be played at random; and KWOK's would go on to heal what ours
+    broke. Deletion concerns all pods and only gets a delay that the pod may choose.
+    """
+    spec = stage["spec"]
+    if spec["next"].get("delete"):
+        spec["delay"] = {"durationFrom": {"expressionFrom": f'.metadata.annotations["{_DRAIN}"]'}}
+    else:
+        spec["selector"]["matchExpressions"].append(
+            {"key": _KEY, "operator": "NotIn", "values": sorted(failures)}
+        )
+    return stage

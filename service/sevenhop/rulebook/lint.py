@@ -18,7 +18,7 @@ from sevenhop.rulebook.names import KNOWN, visible_facts, where_else
 from sevenhop.rulebook.problem import did_you_mean
 from sevenhop.rulebook.tree import Node, NodeKind
 
-_TYPE_NAMES = frozenset("bool int uint double string bytes list map null_type type".split())
+_TYPE_NAMES = frozenset(["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"])
 _TOO_MANY_WAYS = 32
 
 

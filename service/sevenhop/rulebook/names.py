@@ -11,23 +11,14 @@ KNOWN = "known."
 """Prefix of the Boolean that says whether a fact is known; itself never unknown."""
 
 
-PARENTS: dict[SubjectKind, tuple[SubjectKind, ...]] = {
-    SubjectKind.POD: (SubjectKind.COMPONENT, SubjectKind.WORKLOAD),
-    SubjectKind.GPU: (SubjectKind.NODE,),
-    SubjectKind.COMPONENT: (SubjectKind.WORKLOAD, SubjectKind.POOL),
-}
-"""
-Whose facts a subject sees beside its own.
-
-Shipped rules read their own subject wherever they can: a rule that reads a parent's fact runs for all its children when
-that changes.
-"""
-
-
 def visible_facts(facts: Mapping[str, FactSpec], subject: SubjectKind) -> dict[str, FactSpec]:
-    """Facts that a rule of this subject may read."""
-    seen = (subject, *PARENTS.get(subject, ()))
-    return {name: spec for name, spec in facts.items() if spec.subject in seen}
+    """
+    Facts that a rule of this subject may read: the subject's own.
+
+    A neighbour's facts (a component's pool) would make one change of the neighbour re-evaluate all of them; what a
+    rule needs from there is a fact of its own subject.
+    """
+    return {name: spec for name, spec in facts.items() if spec.subject is subject}
 
 
 def where_else(name: str, facts: Mapping[str, FactSpec], subject: SubjectKind) -> str:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 
 from sevenhop.core.alerts.rule import SeverityPolicy
 from sevenhop.core.subject import SubjectKind
+from sevenhop.rulebook.problem import did_you_mean
 
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -70,9 +71,15 @@ class Status(StrEnum):
     DEPRECATED = "deprecated"
 
 
-def _word(kind: type[StrEnum]) -> BeforeValidator:
+def word(kind: type[StrEnum]) -> BeforeValidator:
+    """Reads one word of a closed set, and says the set otherwise."""
+
     def read(value: Any) -> Any:
-        return kind(value) if isinstance(value, str) and value in list(kind) else value
+        words = [str(word) for word in kind]
+        if isinstance(value, str) and value in words:
+            return kind(value)
+        hint = did_you_mean(value, words) if isinstance(value, str) else ""
+        raise ValueError(f"expected one of {', '.join(words)}, got {value!r}{hint}")
 
     return BeforeValidator(read)
 
@@ -81,10 +88,10 @@ class RuleFile(Model):
     """One rule: ``rules/<hop>/<id>.yaml``."""
 
     id: Slug = Field(description="Name of the rule, in kebab-case; equal to the file's name.")
-    status: Annotated[Status, _word(Status)] = Field(
+    status: Annotated[Status, word(Status)] = Field(
         description="`stable` rules need a timeline test that fires, one that stays quiet, and the exact seconds."
     )
-    subject: Annotated[SubjectKind, _word(SubjectKind)] = Field(description="What the rule looks at.")
+    subject: Annotated[SubjectKind, word(SubjectKind)] = Field(description="What the rule looks at.")
     expr: Text = Field(description="CEL over the subject's facts and the labels; true is bad.")
     since: str = Field(
         default="", description="Fact with a server timestamp from which `for` counts, so that a restart does not."
@@ -93,10 +100,10 @@ class RuleFile(Model):
     keep_firing_for: Duration = Field(
         default=timedelta(0), description="How long the condition must be gone before the alert resolves."
     )
-    severity: Annotated[SeverityPolicy, _word(SeverityPolicy)] = Field(
-        description="`by_tier`: critical for the critical tier, else warning; a component at or above its minimum warns."
+    severity: Annotated[SeverityPolicy, word(SeverityPolicy)] = Field(
+        description="`by_tier`: critical for the critical tier, else warning; a component at its minimum only warns."
     )
-    cause: Annotated[SubjectKind, _word(SubjectKind)] | None = Field(
+    cause: Annotated[SubjectKind, word(SubjectKind)] | None = Field(
         default=None, description="Kind of object that an incident of this rule is about; the subject's if not given."
     )
     drops: list[str] | None = Field(

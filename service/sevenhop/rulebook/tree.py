@@ -1,4 +1,4 @@
-"""CEL's expression tree as plain nodes, read from what the compiler serialises (cel-spec, proto/cel/expr/syntax.proto)."""
+"""CEL's expression tree as plain nodes, from what the compiler serialises (cel-spec: proto/cel/expr/syntax.proto)."""
 
 from __future__ import annotations
 

@@ -54,7 +54,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         since: Fact with a server timestamp from which `hold` counts; empty for the first true evaluation.
         cause: What kind of object an incident of this rule is about: a pool for GPU shortages, else the subject.
         annotations: Texts with ``{{ label or fact }}``; `summary` is always there.
-        digest: Over subject, expr, for, keep and since: the same digest keeps its alerts over a reload.
+        digest: Over subject, expr, drops, for, keep and since: the same digest keeps its alerts over a reload.
+        drops: Boolean facts that silence the rule while true; already part of `reads` and `evaluate`.
+        shows: Facts that its texts or its severity need beside `reads`; kept with the alert's values.
+        needs: The smallest sets of facts of which one must be observable for it ever to fire; empty if nothing is.
     """
 
     id: str
@@ -77,3 +80,6 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     playbook: str = ""
     enabled: bool = True
     path: str = ""
+    drops: tuple[str, ...] = ()
+    shows: frozenset[str] = frozenset()
+    needs: tuple[frozenset[str], ...] = ()

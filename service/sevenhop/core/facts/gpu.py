@@ -38,7 +38,9 @@ SPECS: tuple[FactSpec, ...] = (
         values=("none", "power", "thermal", "hw"),
     ),
     _row(name="gpu.sm_active_ratio", type=FactType.DOUBLE, unit="ratio", doc="Share of time in which SMs worked."),
-    _row(name="gpu.sm_occupancy_ratio", type=FactType.DOUBLE, unit="ratio", doc="Warps resident, of the most possible."),
+    _row(
+        name="gpu.sm_occupancy_ratio", type=FactType.DOUBLE, unit="ratio", doc="Warps resident, of the most possible."
+    ),
     _row(name="gpu.mem_used_ratio", type=FactType.DOUBLE, unit="ratio", doc="GPU memory in use."),
     _row(
         name="gpu.held_without_pod",

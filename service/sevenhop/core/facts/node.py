@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
-from sevenhop.core.facts.schema import FactSpec, FactType
-from sevenhop.core.subject import SubjectKind
+from sevenhop.core.facts.schema import Facts, FactSpec, FactType, Unknown, UnknownReason
+from sevenhop.core.inventory.history import SeenGpus
+from sevenhop.core.inventory.ledger import devices, is_ready
+from sevenhop.core.inventory.rows import PodRow
+from sevenhop.core.objects.cluster import Node
+from sevenhop.core.subject import Hop, SubjectKind
 
 _row = partial(FactSpec, subject=SubjectKind.NODE, source="Node", unknown_when="nodes cannot be seen")
 
@@ -67,7 +72,7 @@ SPECS: tuple[FactSpec, ...] = (
     _row(
         name="node.plugin_ready",
         type=FactType.BOOL,
-        doc="The device plugin's pod on this node is ready, or, where none can be told apart, the node advertises GPUs.",
+        doc="The device plugin's pod here is ready, or, where none can be told apart, the node advertises GPUs.",
         source="Pod, Node",
         not_applicable=True,
         unknown_when="no device-plugin pod is recognised and the node advertises nothing (no_source)",
@@ -81,3 +86,123 @@ SPECS: tuple[FactSpec, ...] = (
         unknown_when="pods cannot be seen",
     ),
 )
+
+NO_AGENT = Unknown(UnknownReason.NO_SOURCE, "gpu agent")
+NO_CONDITION = Unknown(UnknownReason.NO_SOURCE, "the kubelet has not reported Ready yet")
+NO_PLUGIN_SEEN = Unknown(UnknownReason.NO_SOURCE, "no device-plugin pod is recognised")
+
+OURS = "sevenhop.dev/cordoned-by"
+"""Annotation that our own cordon leaves: what we did is no maintenance of somebody else's."""
+
+MAINTENANCE_TAINTS: tuple[str, ...] = (
+    "node.kubernetes.io/unschedulable",
+    "node.kubernetes.io/out-of-service",
+    "node.cloudprovider.kubernetes.io/shutdown",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "karpenter.sh/disrupted",
+    "karpenter.sh/disruption",
+    "kured.dev/reboot",
+    "nvidia.com/gpu-driver-upgrade-drain",
+    "drain",
+    "draining",
+    "maintenance",
+)
+"""Taints that say: people or machines are taking this node out of service."""
+
+
+def derive(
+    node: Node,
+    *,
+    bound: int,
+    seen: SeenGpus | None,
+    plugin_ready: bool | None,
+    fails_only_here: bool,
+    nodes_unknown: Unknown | None = None,
+    pods_unknown: Unknown | None = None,
+) -> Facts:
+    """
+    Facts of one node.
+
+    Args:
+        bound: GPUs of its pods.
+        plugin_ready: Of its device-plugin pods; None where none is recognised.
+        fails_only_here: See `loads_fail_only_here`.
+    """
+    allocatable = sum(devices(node.status.allocatable).values())
+    expected = expected_gpus(node, seen)
+    ready = is_ready(node)
+    plugin: bool | Unknown = NO_PLUGIN_SEEN if plugin_ready is None else plugin_ready
+    if plugin_ready is None and (allocatable > 0 or expected == 0):
+        plugin = True
+    facts: Facts = {
+        "node.ready": NO_CONDITION if ready is None else ready,
+        "node.maintenance": in_maintenance(node),
+        "node.gpu.expected": expected,
+        "node.gpu.visible": 0 if expected == 0 else NO_AGENT,
+        "node.gpu.allocatable": allocatable,
+        "node.gpu.bound": pods_unknown or bound,
+        "node.gpu.unhealthy_allocatable": 0 if expected == 0 else NO_AGENT,
+        "node.plugin_ready": pods_unknown or plugin,
+        "node.loads_fail_only_here": pods_unknown or fails_only_here,
+    }
+    if nodes_unknown is not None:
+        facts = dict.fromkeys(facts, nodes_unknown)
+    return facts
+
+
+def in_maintenance(node: Node) -> bool:
+    """Whether somebody else than us took the node out of service."""
+    if node.spec.unschedulable:
+        return OURS not in node.metadata.annotations
+    return any(_says_maintenance(taint.key) for taint in node.spec.taints)
+
+
+def _says_maintenance(key: str) -> bool:
+    return key in MAINTENANCE_TAINTS or key.rpartition("/")[2].startswith(("maintenance", "drain"))
+
+
+def expected_gpus(node: Node, seen: SeenGpus | None) -> int:
+    """
+    The most of what GPU Feature Discovery counted, what the kubelet has as capacity, and what it once advertised.
+
+    A label counts GPUs; under time-slicing each is advertised `nvidia.com/gpu.replicas` times.
+    """
+    labels = node.metadata.labels
+    counted = _number(labels.get("nvidia.com/gpu.count", "")) * max(
+        1, _number(labels.get("nvidia.com/gpu.replicas", ""))
+    )
+    cut = any(name.startswith("nvidia.com/mig-") for name in (*node.status.allocatable, *node.status.capacity))
+    capacity = sum(devices(node.status.capacity).values())
+    return max(0 if cut else counted, capacity, seen.most if seen is not None else 0)
+
+
+def loads_fail_only_here(node: str, rows: Iterable[PodRow]) -> bool:
+    """
+    Whether pods of one release fail on this node alone.
+
+    Args:
+        rows: Pods of one component, on all nodes.
+    """
+    failures: dict[str, int] = {}
+    elsewhere_fails: set[str] = set()
+    elsewhere_ready: set[str] = set()
+    for row in rows:
+        if not row.node or row.terminating:
+            continue
+        release = f"{row.family} {row.revision} {row.image}"
+        if row.node != node:
+            if row.failure is not None:
+                elsewhere_fails.add(release)
+            elif row.ready:
+                elsewhere_ready.add(release)
+        elif row.failure is not None and row.failure.hop in (Hop.MODEL, Hop.POD, Hop.DISCOVERY, Hop.GPU):
+            failures[release] = failures.get(release, 0) + max(1, row.restarts or 0)
+    return any(
+        count >= 2 and release in elsewhere_ready and release not in elsewhere_fails
+        for release, count in failures.items()
+    )
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() else 0

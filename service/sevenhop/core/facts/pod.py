@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from sevenhop.core.facts.schema import FactSpec, FactType
+from sevenhop.core.facts.schema import Facts, FactSpec, FactType, Unknown, UnknownReason
+from sevenhop.core.hops.diagnosis import Category, Diagnosis
+from sevenhop.core.inventory.rows import PodRow
 from sevenhop.core.subject import SubjectKind
 
-_row = partial(FactSpec, subject=SubjectKind.POD, source="Pod", unknown_when="pods cannot be seen, or this one not read")
+_row = partial(
+    FactSpec, subject=SubjectKind.POD, source="Pod", unknown_when="pods cannot be seen, or this one not read"
+)
 _agent = partial(_row, source="gpu agent", unknown_when="no agent on the node (no_source)")
 
 SPECS: tuple[FactSpec, ...] = (
@@ -126,3 +130,83 @@ SPECS: tuple[FactSpec, ...] = (
         unknown_when="no gateway source (no_source)",
     ),
 )
+
+NO_AGENT = Unknown(UnknownReason.NO_SOURCE, "gpu agent")
+NO_GATEWAY = Unknown(UnknownReason.NO_SOURCE, "gateway")
+NO_REGISTRY = Unknown(UnknownReason.NO_SOURCE, "the framework's registry")
+NO_ENGINE_METRICS = Unknown(UnknownReason.NO_SOURCE, "probe or engine metrics")
+HAS_A_NODE = Unknown(UnknownReason.NO_SOURCE, "does not wait for a node")
+NOT_COMPUTED = Unknown(UnknownReason.WINDOW, "computed at most every 100 ms")
+BEFORE_WE_LOOKED = Unknown(UnknownReason.WINDOW, "restarts from before we looked may lie in the window")
+
+_FROM_AGENT = ("pod.cpu_throttled_ratio", "pod.mem_used_ratio", "pod.straggler")
+
+
+def derive(row: PodRow, *, in_endpoints: bool | Unknown, pods_unknown: Unknown | None = None) -> Facts:
+    """
+    Facts of one pod.
+
+    Args:
+        in_endpoints: Whether a Service of its workload lists it as ready.
+        pods_unknown: Why pods, or this one, cannot be seen; every fact is then this.
+    """
+    if pods_unknown is not None:
+        return {spec.name: pods_unknown for spec in SPECS}
+    reason = pending_reason(row)
+    failure = row.failure
+    loaded: bool | Unknown = True if row.ready else NO_ENGINE_METRICS if row.started else False
+    facts: Facts = {
+        "pod.phase": row.phase,
+        "pod.terminating": row.terminating,
+        "pod.unschedulable_since": row.waits_since if row.waiting and row.waits_since is not None else HAS_A_NODE,
+        "pod.pending.category": reason if isinstance(reason, Unknown) else reason[0],
+        "pod.pending.cause": reason if isinstance(reason, Unknown) else reason[1],
+        "pod.pending.agrees": _agrees(row),
+        "pod.gpu.count": row.gpus,
+        "pod.failure.class": failure_class(failure) if failure is not None else "",
+        "pod.failure.cause": failure.cause if failure is not None else "",
+        "pod.failure.hop": str(failure.hop or "") if failure is not None else "",
+        "pod.restarts_10m": BEFORE_WE_LOOKED if row.restarts is None else row.restarts,
+        "pod.ready": row.ready,
+        "pod.model_loaded": loaded,
+        "pod.registered": NO_REGISTRY,
+        "pod.load_overdue": row.load_overdue,
+        "pod.in_endpoints": in_endpoints,
+        "pod.aborted_on_stop_10m": NO_GATEWAY,
+    }
+    facts.update(dict.fromkeys(_FROM_AGENT, NO_AGENT))
+    return facts
+
+
+def pending_reason(row: PodRow) -> tuple[str, str] | Unknown:
+    """(category, cause) of why a pod has no node; two empty words for one that has, or that is on its way out."""
+    if row.waits_since is None or not row.live:
+        return ("", "")
+    if row.pending is None:
+        return NOT_COMPUTED
+    if row.pending.category is Category.UNKNOWN:
+        return Unknown(UnknownReason.DISAGREE, row.pending.disagreement or row.pending.summary)
+    return (str(row.pending.category), row.pending.cause)
+
+
+def _agrees(row: PodRow) -> bool | Unknown:
+    if row.waits_since is None or not row.live:
+        return True
+    return NOT_COMPUTED if row.pending is None else not row.pending.disagreement
+
+
+def failure_class(failure: Diagnosis) -> str:
+    """
+    The kind of a failure, coarser than its cause; rules go by it.
+
+    Images keep their cause (``image-not-found``); a volume that cannot be mounted is told from other configuration, and
+    memory of the host from other ends of a process.
+    """
+    category, cause = failure.category, failure.cause
+    if category is Category.IMAGE:
+        return cause if cause.startswith("image-") else f"image-{cause}"
+    if category is Category.CONFIG:
+        return "mount" if any(word in cause for word in ("mount", "volume", "attach")) else "config"
+    if category is Category.RUNTIME:
+        return "oom-host" if "oom" in cause else "runtime"
+    return str(category)

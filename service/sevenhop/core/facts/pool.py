@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from sevenhop.core.facts.schema import FactSpec, FactType
+from sevenhop.core.facts.schema import Facts, FactSpec, FactType, Unknown, UnknownReason
+from sevenhop.core.inventory.ledger import Sums
 from sevenhop.core.subject import SubjectKind
 
 _row = partial(
@@ -73,3 +74,37 @@ SPECS: tuple[FactSpec, ...] = (
         values=("none", "idle", "adding", "maxed", "backoff"),
     ),
 )
+
+NO_AGENT = Unknown(UnknownReason.NO_SOURCE, "gpu agent")
+
+
+def derive(
+    sums: Sums | None,
+    *,
+    waiting_gpus: int,
+    waiting_tier: str,
+    reclaimable: int,
+    autoscaler: str | Unknown,
+    unknown: Unknown | None = None,
+) -> Facts:
+    """
+    Facts of one pool.
+
+    Args:
+        sums: None for a product that pods wait for and no node has.
+        unknown: Why nodes or pods cannot be seen; all that is counted from them is then this.
+    """
+    facts: Facts = {
+        "pool.allocatable": sums.allocatable if sums else 0,
+        "pool.free": sums.free if sums else 0,
+        "pool.largest_free_block": sums.largest_free_block() if sums else 0,
+        "pool.releasing": sums.releasing if sums else 0,
+        "pool.waiting_gpus": waiting_gpus,
+        "pool.waiting_tier": waiting_tier,
+        "pool.reclaimable": reclaimable,
+    }
+    if unknown is not None:
+        facts = dict.fromkeys(facts, unknown)
+    facts["pool.bad_ratio_10m"] = NO_AGENT
+    facts["pool.autoscaler"] = autoscaler
+    return facts

@@ -28,7 +28,9 @@ SPECS: tuple[FactSpec, ...] = (
     _row(name="route.top_flag", type=FactType.STRING, doc="The most frequent Envoy response flag of failures."),
     _row(name="route.unauthorized_ratio_5m", type=FactType.DOUBLE, unit="ratio", doc="Requests answered 401 or 403."),
     _row(name="route.shed_ratio_5m", type=FactType.DOUBLE, unit="ratio", doc="Requests answered 429."),
-    _row(name="route.retry_ratio_5m", type=FactType.DOUBLE, unit="ratio", doc="Attempts beyond the first, of requests."),
+    _row(
+        name="route.retry_ratio_5m", type=FactType.DOUBLE, unit="ratio", doc="Attempts beyond the first, of requests."
+    ),
     _row(name="route.ttft_p95_s", type=FactType.DOUBLE, unit="s", doc="Time to the first token, 95th percentile."),
     _row(name="route.timeout_s", type=FactType.DOUBLE, unit="s", doc="The route's timeout."),
     _row(name="route.resolves", type=FactType.BOOL, doc="Every backend that the route names exists."),

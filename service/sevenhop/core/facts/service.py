@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
-from sevenhop.core.facts.schema import FactSpec, FactType
+from sevenhop.core.facts.schema import Facts, FactSpec, FactType, Unknown, UnknownReason
+from sevenhop.core.objects.cluster import Service
+from sevenhop.core.objects.pod import Container, Pod
 from sevenhop.core.subject import SubjectKind
 
 _row = partial(FactSpec, subject=SubjectKind.SERVICE, unknown_when="services or pods cannot be seen")
@@ -57,3 +60,56 @@ SPECS: tuple[FactSpec, ...] = (
         unknown_when="a numeric target port that the pods do not declare: only a request can tell (no_source)",
     ),
 )
+
+NOT_DECLARED = Unknown(UnknownReason.NO_SOURCE, "pods do not declare the target port; only a request can tell")
+
+
+def derive(
+    service: Service,
+    pods: Sequence[Pod],
+    *,
+    meant_to_run: bool,
+    ready_endpoints: int | Unknown,
+    versions: int,
+    rolling: bool,
+    pods_unknown: Unknown | None = None,
+    root_unknown: Unknown | None = None,
+) -> Facts:
+    """
+    Facts of one Service.
+
+    Args:
+        pods: That its selector matches and that have not finished.
+        meant_to_run: Whether a component of its workload wants a replica.
+        versions: Among the ready ones.
+    """
+    return {
+        "service.expects_pods": root_unknown or (bool(service.spec.selector) and meant_to_run),
+        "service.selected": pods_unknown or len(pods),
+        "service.ready_endpoints": ready_endpoints,
+        "service.versions": pods_unknown or versions,
+        "service.rolling": pods_unknown or rolling,
+        "service.port_ok": pods_unknown or ports_fit(service, pods),
+    }
+
+
+def ports_fit(service: Service, pods: Sequence[Pod]) -> bool | Unknown:
+    """
+    Whether each target port is one that some pod opens.
+
+    A name must be declared, or the endpoint has no port at all.  A number need not be: containers may listen on what
+    they do not declare, so a number that none declares is unknown.
+    """
+    if not pods:
+        return True
+    names = {port.name for pod in pods for c in _containers(pod) for port in c.ports if port.name}
+    numbers = {port.container_port for pod in pods for c in _containers(pod) for port in c.ports}
+    targets = [port.target_port or port.port for port in service.spec.ports]
+    if any(isinstance(target, str) and not target.isdecimal() and target not in names for target in targets):
+        return False
+    undeclared = any(int(target) not in numbers for target in targets if str(target).isdecimal())
+    return NOT_DECLARED if undeclared and numbers else True
+
+
+def _containers(pod: Pod) -> Sequence[Container]:
+    return (*pod.spec.containers, *(c for c in pod.spec.init_containers if c.restart_policy == "Always"))

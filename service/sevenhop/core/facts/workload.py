@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
-from sevenhop.core.facts.schema import FactSpec, FactType
+from sevenhop.core.facts.schema import Facts, FactSpec, FactType, Unknown, UnknownReason
+from sevenhop.core.inventory.rows import PodRow
 from sevenhop.core.subject import SubjectKind
 
 _row = partial(FactSpec, subject=SubjectKind.WORKLOAD)
@@ -42,3 +45,50 @@ SPECS: tuple[FactSpec, ...] = (
         unknown_when="no metrics source (no_source)",
     ),
 )
+
+NOT_LOOKED_LONG_ENOUGH = Unknown(UnknownReason.WINDOW, "we have not looked for 30 minutes")
+
+
+def derive(
+    *,
+    changed: bool | Unknown,
+    operator_says_ready: bool,
+    without_ready: bool,
+    rows: Iterable[PodRow],
+    pods_unknown: Unknown | None = None,
+    root_unknown: Unknown | None = None,
+) -> Facts:
+    """
+    Facts of one workload.
+
+    Args:
+        changed: Whether something changed within 30 minutes.
+        operator_says_ready: What the root's status says, see `operator_says_ready`.
+        without_ready: Whether a component that should run has no ready replica.
+    """
+    return {
+        "workload.changed_30m": changed,
+        "workload.operator_disagrees": root_unknown or pods_unknown or (operator_says_ready and without_ready),
+        "workload.gang_incomplete": pods_unknown or gang_incomplete(rows),
+        "workload.kv_transfer_failures_10m": Unknown(UnknownReason.NO_SOURCE, "engine metrics"),
+    }
+
+
+def gang_incomplete(rows: Iterable[PodRow]) -> bool:
+    """Whether some pods of one gang, or of one multi-pod replica, have a node while others wait for one."""
+    placed: set[tuple[str, str]] = set()
+    waiting: set[tuple[str, str]] = set()
+    for row in rows:
+        if not row.live:
+            continue
+        together = [("gang", row.gang)] if row.gang else []
+        together += [(row.component, row.group)] if row.group else []
+        (placed if row.node else waiting if row.waiting else set()).update(together)
+    return not placed.isdisjoint(waiting)
+
+
+def operator_says_ready(status: Mapping[str, Any]) -> bool:
+    """Whether a root's own status calls the workload ready: a Ready condition, or Dynamo's ``state: successful``."""
+    conditions: Sequence[Any] = status.get("conditions") or ()
+    said = [c.get("status") for c in conditions if isinstance(c, dict) and c.get("type") == "Ready"]
+    return "True" in said or status.get("state") == "successful"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sevenhop.core.hops.causes import Cause, table
+from sevenhop.core.hops.cause import Cause, table
 from sevenhop.core.hops.diagnosis import Category as C
 from sevenhop.core.subject import Hop
 

@@ -284,10 +284,8 @@ def _gpu_cause(reason: Reason, message: SchedulerMessage, busy: int | None) -> s
     total = message.total_nodes or 0
     everywhere = bool(total) and (reason.nodes or 0) >= total
     if busy is not None:
-        if busy == 0:
-            return "device-plugin-suspected"
-        # One node that is big enough and busy: fragmentation over nodes is impossible, so GPUs are short.
-        return "gpu-shortage" if busy == 1 else "gpu-unavailable"
+        # Busy nodes do not prove a shortage either: a later filter, which nobody has asked yet, may refuse them too.
+        return "device-plugin-suspected" if busy == 0 else "gpu-unavailable"
     plain = reason.resource.lower().endswith(".com/gpu")
     # A single node without the device, or a shared-GPU resource that no node has: mostly nobody advertises it.
     return "device-plugin-suspected" if everywhere and (total == 1 or not plain) else "gpu-unavailable"

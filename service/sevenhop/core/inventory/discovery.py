@@ -13,12 +13,22 @@ from typing import cast
 import msgspec
 
 from sevenhop.core.inventory.folding import Group, Unused, fold
-from sevenhop.core.inventory.framework import CLAIMABLE, Candidate, Claim, Found, FrameworkSpec, Member, RootRef, Scaler
+from sevenhop.core.inventory.framework import (
+    CLAIMABLE,
+    Candidate,
+    Claim,
+    Found,
+    FrameworkSpec,
+    Member,
+    Reading,
+    RootRef,
+    Scaler,
+)
 from sevenhop.core.inventory.objects import Key, Objects
 from sevenhop.core.inventory.ownership import Link, Owners
 from sevenhop.core.inventory.policy import Policy, stated_owner, stated_tier
 from sevenhop.core.inventory.scalers import SCALERS, scaled_by
-from sevenhop.core.inventory.templates import leader_template, pod_component, template_of
+from sevenhop.core.inventory.templates import is_leader, pod_component, read_members, template_of
 from sevenhop.core.inventory.workloads import Component, Membership, Model, Registration, Workload
 from sevenhop.core.objects.base import Custom, LabelSelector, Meta, Object, condition
 from sevenhop.core.objects.cluster import Controller, HorizontalPodAutoscaler
@@ -31,8 +41,22 @@ POOL_KINDS = ("InferencePool.inference.networking.k8s.io", "InferencePool.infere
 QUEUE_GATES = ("kueue.x-k8s.io/",)
 """Scheduling gates that mean: waits for quota on purpose."""
 
+MODELS_KEPT = 20_000
+"""Pod templates whose model is remembered: more than there are at once, so that rollouts do not add up."""
+
 ObjectKey = tuple[str, Key]
 _NO_KEYS: frozenset[Key] = frozenset()
+
+
+class _Work:
+    """What one `settle` has to do."""
+
+    def __init__(self) -> None:
+        self.resolve: dict[ObjectKey, None] = {}  # whose root may be another one
+        self.read: set[RootRef] = set()  # roots that may say something else
+        self.replace: set[RootRef] = set()  # roots whose pods may belong to other components
+        self.namespaces: set[str] = set()  # where roots may fold differently
+        self.pods: set[Key] = set()  # pods to place anew
 
 
 class Discovery:
@@ -71,6 +95,7 @@ class Discovery:
         self._claims: dict[RootRef, tuple[FrameworkSpec, Claim]] = {}
         self._unclaimed: dict[RootRef, str] = {}
         self._refused: dict[RootRef, str] = {}
+        self._unreadable: dict[RootRef, str] = {}
         self._unused: dict[str, list[Unused]] = {}
         self._group_of: dict[RootRef, Group] = {}
         self._groups: dict[Key, Group] = {}
@@ -80,7 +105,6 @@ class Discovery:
         self._depends_on: dict[RootRef, set[ObjectKey]] = {}
 
         self._membership: dict[Key, Membership] = {}
-        self._roles: dict[tuple[Key, str], str] = {}
         self._component_pods: dict[tuple[Key, str], set[Key]] = {}
         self._observed: dict[Key, set[str]] = {}
         self._gated: dict[tuple[Key, str], set[Key]] = {}
@@ -107,6 +131,10 @@ class Discovery:
         """
         found = [(ref.kind, ref.key, reason) for ref, reason in self._unclaimed.items()]
         found += [(ref.kind, ref.key, reason) for ref, reason in self._refused.items()]
+        found += [(ref.kind, ref.key, reason) for ref, reason in self._unreadable.items()]
+        for spec in self._frameworks:
+            for kind, reason in spec.aside:
+                found += [(kind, key, reason) for key in self._objects.of(kind)]
         found += [(u.kind, u.key, u.reason) for unused in self._unused.values() for u in unused]
         return sorted(set(found))
 
@@ -162,19 +190,20 @@ class Discovery:
         touched, self._touched = list(self._touched), {}
         if not touched:
             return changed
-        resolve, stale_roots, stale_namespaces, regated = self._what_changed(touched)
-        moved_pods: set[Key] = set()
-        for kind, key in resolve:
-            self._resolve(kind, key, stale_roots, moved_pods)
-        for root in sorted(stale_roots):
+        work = self._what_changed(touched)
+        for kind, key in work.resolve:
+            self._resolve(kind, key, work)
+        for root in sorted(work.read):
             if self._reclaim(root):
-                stale_namespaces.add(root.namespace)
-        for namespace in sorted(stale_namespaces):
-            stale_roots |= self._regroup(namespace, changed)
-        for root in stale_roots:
-            moved_pods |= self._pods_at.get(root, _NO_KEYS)
-        stale = {self._group_of[root].key for root in stale_roots if root in self._group_of}
-        for pod in moved_pods | regated:
+                work.namespaces.add(root.namespace)
+        for namespace in sorted(work.namespaces):
+            regrouped = self._regroup(namespace, changed)
+            work.read |= regrouped
+            work.replace |= regrouped
+        for root in work.replace:
+            work.pods |= self._pods_at.get(root, _NO_KEYS)
+        stale = {self._group_of[root].key for root in work.read if root in self._group_of}
+        for pod in work.pods:
             self._place(pod, changed, stale)
         for workload in sorted(stale):
             self._read(workload, changed)
@@ -182,14 +211,8 @@ class Discovery:
 
     # Steps of `settle`, in order
 
-    def _what_changed(
-        self, touched: Iterable[ObjectKey]
-    ) -> tuple[dict[ObjectKey, None], set[RootRef], set[str], set[Key]]:
-        """What to resolve anew, roots to read anew, namespaces to group anew, pods whose gates changed."""
-        resolve: dict[ObjectKey, None] = {}
-        roots: set[RootRef] = set()
-        namespaces: set[str] = set()
-        regated: set[Key] = set()
+    def _what_changed(self, touched: Iterable[ObjectKey]) -> _Work:
+        work = _Work()
         for kind, key in touched:
             before = self._seen.get((kind, key))
             after = self._objects.get(kind, *key)
@@ -198,30 +221,35 @@ class Discovery:
             else:
                 self._seen[(kind, key)] = after
             if kind == "Pod":
-                if _same_pod(cast("Pod | None", before), cast("Pod | None", after)):
-                    if before is not None and after is not None and _gates(before) != _gates(after):
-                        regated.add(key)
-                else:
-                    resolve[(kind, key)] = None
-                    if _owns_pods(before) or _owns_pods(after):
-                        self._below(before, after, resolve)
-                continue
-            if _same_object(before, after):
-                continue
-            roots |= self._depends.get((kind, key), set())
-            if kind in POOL_KINDS:
-                self._keep_pool(kind, key, after)
-                namespaces.add(key[0])
-                roots |= {r for r in self._roots_in.get(key[0], ()) if r.kind in CLAIMABLE}
-            elif kind in SCALERS:
-                roots |= self._keep_scaler(kind, key, before, after)
-            elif kind == "Namespace":
-                roots |= self._roots_in.get(key[1], set())
-            elif kind in self._structural:
-                resolve[(kind, key)] = None
-                if _moves_children(before, after):
-                    self._below(before, after, resolve)
-        return resolve, roots, namespaces, regated
+                self._pod_changed(key, cast("Pod | None", before), cast("Pod | None", after), work)
+            elif not _same_object(before, after):
+                self._object_changed(kind, key, before, after, work)
+        return work
+
+    def _pod_changed(self, key: Key, before: Pod | None, after: Pod | None, work: _Work) -> None:
+        if _same_pod(before, after):
+            if before is not None and after is not None and _gates(before) != _gates(after):
+                work.pods.add(key)
+            return
+        work.resolve[("Pod", key)] = None
+        if (_owns_pods(before) or _owns_pods(after)) and _moves_children(before, after):
+            self._below(before, after, work.resolve)
+
+    def _object_changed(self, kind: str, key: Key, before: Object | None, after: Object | None, work: _Work) -> None:
+        work.read |= self._depends.get((kind, key), set())
+        if kind in POOL_KINDS:
+            self._keep_pool(kind, key, after)
+            work.namespaces.add(key[0])
+            work.read |= {r for r in self._roots_in.get(key[0], ()) if r.kind in CLAIMABLE}
+        elif kind in SCALERS:
+            work.read |= self._keep_scaler(kind, key, before, after)
+        elif kind == "Namespace":
+            work.read |= self._roots_in.get(key[1], set())
+        elif kind in self._structural:
+            work.resolve[(kind, key)] = None
+            work.replace.add(RootRef(kind, *key))
+            if _moves_children(before, after):
+                self._below(before, after, work.resolve)
 
     def _below(self, before: Object | None, after: Object | None, resolve: dict[ObjectKey, None]) -> None:
         """Everything that this object controls, down to the pods: its chain upward is another one now."""
@@ -236,19 +264,20 @@ class Discovery:
                 if child.metadata.uid and child.metadata.uid not in done:
                     pending.add(child.metadata.uid)
 
-    def _resolve(self, kind: str, key: Key, stale: set[RootRef], pods: set[Key]) -> None:
+    def _resolve(self, kind: str, key: Key, work: _Work) -> None:
         obj = self._objects.get(kind, *key)
         before = self._root.get((kind, key))
         after = self._root_of(kind, obj) if obj is not None else None
-        if before is not None:
-            stale.add(before)
-        if after is not None:
-            stale.add(after)
         if kind == "Pod":
-            pods.add(key)
+            work.pods.add(key)
+            # A visible root says all that is to say; its pods coming and going changes nothing about it.
+            work.read |= {
+                root for root in (before, after) if root is not None and (before != after or not self._is_visible(root))
+            }
+        else:
+            work.read |= {root for root in (before, after) if root is not None}
         if before == after:
             return
-        here: dict[RootRef, set[Key]] | dict[RootRef, set[ObjectKey]]
         if before is not None:
             self._leave(before, kind, key)
         if after is None:
@@ -312,13 +341,14 @@ class Discovery:
             self._roots_in.get(root.namespace, set()).discard(root)
             self._forget_dependencies(root)
             self._refused.pop(root, None)
+            self._unreadable.pop(root, None)
             self._unclaimed.pop(root, None)
             self._claims.pop(root, None)
             self._pods_at.pop(root, None)
             self._members.pop(root, None)
             return True
         if root.kind in self._rank:
-            return root not in self._group_of and root not in self._refused
+            return self._accept(root)
         before = (self._claims.get(root), self._unclaimed.get(root))
         spec_claim = self._claim(root)
         if isinstance(spec_claim, str):
@@ -330,6 +360,19 @@ class Discovery:
         return before != (self._claims.get(root), self._unclaimed.get(root)) or (
             root in self._claims and root not in self._group_of
         )
+
+    def _accept(self, root: RootRef) -> bool:
+        obj = self._root_object(root)
+        why_not = self._spec_of_root[root.kind].refuse(root, obj) if obj is not None else ""
+        before = self._refused.get(root, "")
+        if why_not:
+            self._refused[root] = why_not
+        else:
+            self._refused.pop(root, None)
+        return before != why_not or (root in self._group_of) == bool(why_not)
+
+    def _is_visible(self, root: RootRef) -> bool:
+        return self._root_object(root) is not None
 
     def _exists(self, root: RootRef) -> bool:
         return bool(
@@ -352,7 +395,7 @@ class Discovery:
             assert spec.claim is not None  # by construction of the table
             said = spec.claim(candidate)
             if isinstance(said, Claim):
-                return spec, said
+                return spec, _with_pool(said, candidate.pool)
             if said:
                 reasons.append(said)
         return reasons[-1] if reasons else "no inference engine recognised by image, command or labels"
@@ -363,7 +406,7 @@ class Discovery:
         if key is None:
             return None
         if root.kind == "LeaderWorkerSet.leaderworkerset.x-k8s.io":
-            leaders = [k for k in self._pods_at[root] if leader_template(pods[k])]
+            leaders = [k for k in self._pods_at[root] if is_leader(pods[k])]
             key = min(leaders, default=key)
         return PodTemplate(metadata=pods[key].metadata, spec=pods[key].spec)
 
@@ -377,8 +420,11 @@ class Discovery:
     def _regroup(self, namespace: str, changed: set[Key]) -> set[RootRef]:
         """Group the roots of a namespace; returns the roots whose group is another one now."""
         roots = self._roots_in.get(namespace, set())
-        sure = [(root, self._spec_of_root[root.kind]) for root in roots if root.kind in self._rank]
-        sure = [(root, spec) for root, spec in sure if root not in self._refused or self._retry(root)]
+        sure = [
+            (root, self._spec_of_root[root.kind])
+            for root in roots
+            if root.kind in self._rank and root not in self._refused
+        ]
         claimed = {root: self._claims[root] for root in roots if root in self._claims}
         pools = sorted(self._pools_in.get(namespace, {}))
         groups, unused = fold(sure, claimed, pools)
@@ -404,58 +450,72 @@ class Discovery:
                 self._group_of.pop(root, None)
         return moved
 
-    def _retry(self, root: RootRef) -> bool:
-        self._refused.pop(root, None)
-        return True
-
     def _place(self, key: Key, changed: set[Key], stale: set[Key]) -> None:
+        """Put a pod where it belongs; a workload that knew nothing of its component is read anew."""
         before = self._membership.get(key)
         pod = self._objects.pods().get(key)
-        after, role = self._member(key, pod)
-        if after is not None and pod is not None:
-            slot = (after.workload, after.component)
-            gated = self._gated.setdefault(slot, set())
-            was_gated = key in gated
-            if _is_queued(pod):
-                gated.add(key)
-            else:
-                gated.discard(key)
-            if was_gated != (key in gated):
-                stale.add(after.workload)
+        after = self._member(key, pod) if pod is not None else None
+        if pod is not None and after is not None:
+            self._gate(key, after, is_queued=_is_queued(pod), stale=stale)
         if before == after:
             return
         if before is not None:
-            slot = (before.workload, before.component)
-            members = self._component_pods.get(slot, set())
-            members.discard(key)
-            if after is None or (after.workload, after.component) != slot:
-                self._gated.get(slot, set()).discard(key)
-            if not members:
-                self._component_pods.pop(slot, None)
-                self._gated.pop(slot, None)
-                self._observed.get(before.workload, set()).discard(before.component)
+            self._unplace(key, before, after, stale)
             changed.add(before.workload)
-            stale.add(before.workload)
         if after is None:
-            self._membership.pop(key, None)
+            del self._membership[key]
             return
         self._membership[key] = after
-        slot = (after.workload, after.component)
-        self._component_pods.setdefault(slot, set()).add(key)
+        self._component_pods.setdefault((after.workload, after.component), set()).add(key)
         self._observed.setdefault(after.workload, set()).add(after.component)
-        self._roles[slot] = role
         changed.add(after.workload)
-        stale.add(after.workload)
+        self._stale_if_told_by_pods(after, stale)
 
-    def _member(self, key: Key, pod: Pod | None) -> tuple[Membership | None, str]:
-        root = self._root.get(("Pod", key)) if pod is not None else None
+    def _unplace(self, key: Key, before: Membership, after: Membership | None, stale: set[Key]) -> None:
+        slot = (before.workload, before.component)
+        self._stale_if_told_by_pods(before, stale)
+        if after is not None and (after.workload, after.component) == slot:
+            return
+        if slot in self._gated:
+            stale.add(before.workload)
+            self._gated[slot].discard(key)
+        members = self._component_pods[slot]
+        members.discard(key)
+        if not members:
+            del self._component_pods[slot]
+            self._gated.pop(slot, None)
+            observed = self._observed[before.workload]
+            observed.discard(before.component)
+            if not observed:
+                del self._observed[before.workload]
+
+    def _gate(self, key: Key, at: Membership, *, is_queued: bool, stale: set[Key]) -> None:
+        slot = (at.workload, at.component)
+        gated = self._gated.get(slot, set())
+        if (key in gated) == is_queued:
+            return
+        if is_queued:
+            self._gated.setdefault(slot, set()).add(key)
+        else:
+            gated.discard(key)
+            if not gated:
+                self._gated.pop(slot, None)
+        stale.add(at.workload)
+
+    def _stale_if_told_by_pods(self, at: Membership, stale: set[Key]) -> None:
+        known = self._workloads.get(at.workload)
+        part = known.component(at.component) if known is not None else None
+        if part is None or part.desired is None or (at.workload, at.component) in self._gated:
+            stale.add(at.workload)
+
+    def _member(self, key: Key, pod: Pod) -> Membership | None:
+        root = self._root.get(("Pod", key))
         group = self._group_of.get(root) if root is not None else None
-        if root is None or group is None or pod is None:
-            return None, ""
+        if root is None or group is None:
+            return None
         spec = group.spec_of(root)
         place = spec.place(pod.metadata, pod.spec, self._found(root, track=False))
-        component, role = group.named(root, place)
-        return Membership(group.key, component, self._model_of(spec, pod), place.group), role
+        return Membership(group.key, group.named(root, place)[0], self._model_of(spec, pod), place.group)
 
     def _model_of(self, spec: FrameworkSpec, pod: Pod) -> Model:
         """Pods of one ReplicaSet are made from one template: one look at it will do."""
@@ -463,6 +523,8 @@ class Discovery:
         template = pod.metadata.labels.get("pod-template-hash", "")
         if owner is None or not template or not owner.uid:
             return spec.model(pod.metadata, pod.spec)
+        if len(self._models) > MODELS_KEPT:
+            self._models.clear()
         known = self._models.get((owner.uid, template))
         if known is None:
             known = self._models[(owner.uid, template)] = spec.model(pod.metadata, pod.spec)
@@ -470,10 +532,10 @@ class Discovery:
 
     def _read(self, key: Key, changed: set[Key]) -> None:
         group = self._groups.get(key)
-        workload = self._workload(group) if group is not None else None
-        if workload is None:
+        if group is None:
             self._drop_workload(key, changed)
             return
+        workload = self._workload(group)
         if self._workloads.get(key) != workload:
             self._workloads[key] = workload
             changed.add(key)
@@ -482,28 +544,18 @@ class Discovery:
         if self._workloads.pop(key, None) is not None:
             changed.add(key)
 
-    def _workload(self, group: Group) -> Workload | None:
+    def _workload(self, group: Group) -> Workload:
         components: list[Component] = []
         models: list[Model] = []
         registers = group.registers
         for root in group.roots:
             spec = group.spec_of(root)
             found = self._found(root, track=True)
-            try:
-                reading = spec.read(found)
-            except (msgspec.ValidationError, ValueError) as error:
-                self._refused[root] = f"cannot be read: {error}"
-                continue
-            if reading.refused:
-                self._refused[root] = reading.refused
-                continue
-            self._refused.pop(root, None)
+            reading = self._reading(spec, found)
             components += group.renamed(root, reading.components)
             if group.serves(root):
                 models.append(reading.model)
             registers = reading.registers or registers
-        if all(root in self._refused for root in group.roots):
-            return None
         components = self._with_observed(group, components)
         components = [self._queued(group.key, part) for part in components]
         metas = [obj.metadata for obj in map(self._root_object, group.roots) if obj is not None]
@@ -527,6 +579,15 @@ class Discovery:
             owner=stated_owner(metas),
         )
 
+    def _reading(self, spec: FrameworkSpec, found: Found) -> Reading:
+        """What a root says; where it cannot be read, it is a workload all the same, known from its pods."""
+        self._unreadable.pop(found.ref, None)
+        try:
+            return spec.read(found) if found.obj is not None else read_members(spec, found)
+        except ValueError as error:  # msgspec.ValidationError is one: a field of another type, or no quantity
+            self._unreadable[found.ref] = f"a workload known from its pods only; its spec cannot be read: {error}"
+            return Reading()
+
     def _metas_of_pods(self, group: Group) -> list[Meta]:
         """Where no root is visible, its annotations may still stand on a pod."""
         pods = self._objects.pods()
@@ -536,21 +597,30 @@ class Discovery:
     def _with_observed(self, group: Group, stated: list[Component]) -> list[Component]:
         """Components that only pods tell of are added, in the order of their names."""
         names = {part.name for part in stated}
+        only_seen = sorted(self._observed.get(group.key, set()) - names)
+        return stated + [part for name in only_seen for part in self._observed_component(group, name)]
+
+    def _observed_component(self, group: Group, name: str) -> list[Component]:
         pods = self._objects.pods()
-        for name in sorted(self._observed.get(group.key, set()) - names):
-            slot = (group.key, name)
-            key = min((k for k in self._component_pods.get(slot, ()) if k in pods), default=None)
-            if key is None:
-                continue
-            pod = pods[key]
-            root = self._root[("Pod", key)]
-            spec = group.spec_of(root)
-            place = spec.place(pod.metadata, pod.spec, self._found(root, track=False))
-            gpus = [pods[k].spec for k in self.pods_of(*slot) if self._membership[k].group == place.group]
-            alike = [pod.spec] * place.pods if not place.group or len(gpus) < place.pods else gpus
-            part = pod_component(name, self._roles[slot], alike, spec.model(pod.metadata, pod.spec), place.pods)
-            stated = [*stated, part]
-        return stated
+        members = [key for key in self.pods_of(group.key, name) if key in pods]
+        if not members:
+            return []
+        first = min(members)
+        pod, root = pods[first], self._root[("Pod", first)]
+        spec = group.spec_of(root)
+        found = self._found(root, track=False)
+        place = spec.place(pod.metadata, pod.spec, found)
+        _, role = group.named(root, place)
+        replica = [pods[k].spec for k in members if place.group and self._membership[k].group == place.group]
+        if len(replica) < place.pods:
+            replica = [pod.spec] * place.pods  # the rest of the group is not there yet; assume it is alike
+        model = spec.model(pod.metadata, pod.spec)
+        try:
+            part = pod_component(name, role, replica, model, place.pods, namespace=group.namespace, get=found.get)
+        except ValueError as error:
+            self._unreadable[root] = f"GPUs of component {name} unknown: {error}"
+            part = Component(name=name, role=role, model=model)
+        return [part]
 
     def _queued(self, workload: Key, part: Component) -> Component:
         slot = (workload, part.name)
@@ -688,6 +758,13 @@ def _claimable(link: Link, meta: Meta) -> RootRef:
     if link.kind == "ReplicaSet.apps" and link.obj is None and template and link.name.endswith(f"-{template}"):
         return RootRef("Deployment.apps", link.namespace, link.name.removesuffix(f"-{template}"))
     return RootRef(link.kind, link.namespace, link.name)
+
+
+def _with_pool(claim: Claim, pool: tuple[str, str] | None) -> Claim:
+    if pool is None or not claim.serves:
+        return claim
+    word = f"pool/{pool[1]}"
+    return msgspec.structs.replace(claim, folds=(*claim.folds, word), handles=(*claim.handles, word))
 
 
 def _in_namespace(meta: Meta, namespace: str) -> Meta:

@@ -87,13 +87,11 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         registers: Where it differs from what its framework usually does.
-        refused: Why it is no workload after all, in a few words; empty if it is one.
     """
 
     components: tuple[Component, ...] = ()
     model: Model = Model()
     registers: Registration | None = None
-    refused: str = ""
 
 
 class Candidate(NamedTuple):
@@ -143,6 +141,11 @@ def join_nothing(meta: Meta, spec: PodSpec | None) -> RootRef | None:  # noqa: A
     return None
 
 
+def refuse_nothing(ref: RootRef, obj: Object) -> str:  # noqa: ARG001
+    """For frameworks whose every root is a workload."""
+    return ""
+
+
 class FrameworkSpec(msgspec.Struct, frozen=True, kw_only=True):
     """
     One framework, one row of the table; the order of the table is the order of precedence.
@@ -152,12 +155,15 @@ class FrameworkSpec(msgspec.Struct, frozen=True, kw_only=True):
         roots: Kinds in `KINDS` that are always a workload of it, the topmost first.
         below: Kinds in between, which are never a workload where a root is named above them.
         claims: Kinds of which it takes some, by `claim`.
+        aside: (kind, why objects of it are no workload by themselves).
         labels: Labels that join a pod to its root or tell its component; for the reference page.
         scale: Which field is patched to scale, or why nothing may be.
         read: From a visible root to its components.
         place: From a pod of it, or from a template, to its component.
         join: From labels (and, where these are silent, the pod's environment) to the root.
         model: What a pod runs, read from the pod alone.
+        claim: Takes a candidate, or says why not; an empty reason for what has nothing to do with it.
+        refuse: Why a root is no workload after all, in a few words; empty if it is one.
     """
 
     framework: Framework
@@ -165,6 +171,7 @@ class FrameworkSpec(msgspec.Struct, frozen=True, kw_only=True):
     roots: tuple[str, ...] = ()
     below: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
+    aside: tuple[tuple[str, str], ...] = ()
     labels: tuple[str, ...] = ()
     registers: Registration = Registration.ENDPOINTS
     scale: str
@@ -173,6 +180,7 @@ class FrameworkSpec(msgspec.Struct, frozen=True, kw_only=True):
     model: Callable[[Meta, PodSpec], Model]
     join: Callable[[Meta, PodSpec | None], RootRef | None] = join_nothing
     claim: Callable[[Candidate], Claim | str] | None = None
+    refuse: Callable[[RootRef, Object], str] = refuse_nothing
 
 
 CLAIMABLE: tuple[str, ...] = (

@@ -19,23 +19,56 @@ OWNER_LABELS: tuple[str, ...] = ("team", "owner", "app.kubernetes.io/owner", "ba
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """
-    Tiers for what carries no annotation; from the settings.
+    What objects themselves do not say; from the settings.
 
     Attributes:
         namespaces: (shell pattern, tier); the first that matches counts.
         priority_classes: PriorityClass name to tier, tried after the namespaces.
         default: For all others; None leaves it open.
+        priority_tiers: (least value of the pods' priority, tier), the highest value first, for what is left open.  A
+            cluster without PriorityClasses has priority 0 everywhere.
+        owners: (shell pattern on the namespace, owner), for workloads that name none.
+        minimums: ``namespace/workload`` or ``namespace/workload/component``, as shell patterns, and the replicas below
+            which the component counts as broken; the first that matches counts.
+        ignored_namespaces: Shell patterns; what lives there counts in the ledger and is no workload.
     """
 
     namespaces: tuple[tuple[str, Tier], ...] = ()
     priority_classes: dict[str, Tier] = {}
     default: Tier | None = None
+    priority_tiers: tuple[tuple[int, Tier], ...] = ((1_000_000, Tier.CRITICAL), (0, Tier.STANDARD))
+    owners: tuple[tuple[str, str], ...] = ()
+    minimums: tuple[tuple[str, int], ...] = ()
+    ignored_namespaces: tuple[str, ...] = ()
 
     def tier(self, namespace: str, priority_class: str) -> Tier | None:
         for pattern, tier in self.namespaces:
             if fnmatchcase(namespace, pattern):
                 return tier
         return self.priority_classes.get(priority_class, self.default)
+
+    def tier_of_priority(self, priority: int) -> Tier:
+        """
+        The tier that a pod's priority stands for, where nothing else says; below every threshold it is batch.
+
+        >>> Policy().tier_of_priority(0).value, Policy().tier_of_priority(-10).value
+        ('standard', 'batch')
+        """
+        return next((tier for least, tier in self.priority_tiers if priority >= least), Tier.BATCH)
+
+    def owner(self, namespace: str) -> str:
+        """Empty where the settings name none."""
+        return next((owner for pattern, owner in self.owners if fnmatchcase(namespace, pattern)), "")
+
+    def minimum(self, namespace: str, workload: str, component: str) -> int | None:
+        """None where the settings state no floor."""
+        if not self.minimums:
+            return None
+        names = (f"{namespace}/{workload}/{component}", f"{namespace}/{workload}")
+        return next((least for pattern, least in self.minimums for name in names if fnmatchcase(name, pattern)), None)
+
+    def ignores(self, namespace: str) -> bool:
+        return any(fnmatchcase(namespace, pattern) for pattern in self.ignored_namespaces)
 
 
 def stated_tier(metas: Sequence[Meta]) -> Tier | None:

@@ -47,8 +47,10 @@ def pod_requests(pod: Pod, *, bound: bool = False) -> Amounts:
     sidecars: Amounts = {}
     starting: Amounts = {}
     for container in spec.init_containers:
-        own = _requests(container, statuses.get(container.name), infeasible=infeasible)
-        if container.restart_policy == "Always":
+        is_sidecar = container.restart_policy == "Always"
+        status = statuses.get(container.name) if is_sidecar else None  # only sidecars can be resized
+        own = _requests(container, status, infeasible=infeasible)
+        if is_sidecar:
             _add(sidecars, own)
             _raise_to(starting, sidecars)
         else:
@@ -95,7 +97,7 @@ def _requests(container: Container, status: ContainerStatus | None, *, infeasibl
 def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
     status = pod.status
     found: Iterable[ContainerStatus] = (*status.container_statuses, *status.init_container_statuses)
-    return {s.name: s for s in found if s.resources is not None and s.resources.requests}
+    return {s.name: s for s in found if s.resources is not None}
 
 
 def _resize_is_infeasible(pod: Pod) -> bool:

@@ -49,6 +49,10 @@ class ApiError(Exception):
         return self.status == 410 or self.reason in ("Expired", "Gone")
 
 
+class MalformedAnswerError(Exception):
+    """The answer is not what the API promises; the message says where, never what stood there."""
+
+
 class _StatusDetails(msgspec.Struct, rename="camel"):
     retry_after_seconds: float = 0
 
@@ -146,7 +150,9 @@ class ApiServer:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -304,6 +310,8 @@ def describe(error: Exception, base_url: str = "") -> str:
     where = base_url or "the API server"
     if isinstance(error, ApiError):
         return _describe_answer(error, where)
+    if isinstance(error, MalformedAnswerError):
+        return f"{where}: {error}"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return (
             f"TLS: the certificate of {where} is not trusted ({_tls_reason(error.certificate_error)}); "
@@ -311,7 +319,9 @@ def describe(error: Exception, base_url: str = "") -> str:
         )
     if isinstance(error, aiohttp.ClientConnectorSSLError | ssl.SSLError):
         inner = error.os_error if isinstance(error, aiohttp.ClientConnectorSSLError) else error
-        return f"TLS with {where} failed ({_tls_reason(inner)}); check the scheme, port and certificates of this context"
+        return (
+            f"TLS with {where} failed ({_tls_reason(inner)}); check the scheme, port and certificates of this context"
+        )
     if isinstance(error, aiohttp.ClientProxyConnectionError):
         return f"the proxy for {where} cannot be reached; check proxy-url and HTTPS_PROXY"
     if isinstance(error, aiohttp.ClientConnectorDNSError):

@@ -99,23 +99,24 @@ async def _from_kubeconfig(paths: str, context: str | None) -> Access:
     Loaded from the file each time: whoever logs in again writes there.
     """
     # Late: the client weighs 45 MB of memory and a quarter of a second, which a bundle of files does not need.
-    from kubernetes.aio import client  # noqa: PLC0415
-    from kubernetes.aio import config as kubeconfig  # noqa: PLC0415
+    from kubernetes.aio import client
+    from kubernetes.aio import config as official
 
+    kubeconfig: Any = official  # untyped
     configuration: Any = client.Configuration()
     said = _Said()
     log = logging.getLogger("kubernetes.aio.config.kube_config")
     propagate, log.propagate = log.propagate, False
     log.addHandler(said)
     try:
-        loader: Any = await kubeconfig.load_kube_config(
+        await kubeconfig.load_kube_config(
             config_file=paths, context=context, client_configuration=configuration, persist_config=False
         )
     except kubeconfig.ConfigException as error:
         raise ConnectError(_config_problem(str(error), paths, context)) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConnectError(f"kubeconfig {paths} cannot be read: {type(error).__name__}; is it a kubeconfig?") from None
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         # YAML errors, and the OIDC library's own: their types are not all importable here, and some hold a token.
         raise ConnectError(f"kubeconfig {paths} cannot be used: {type(error).__name__}") from None
     finally:
@@ -123,11 +124,12 @@ async def _from_kubeconfig(paths: str, context: str | None) -> Access:
         log.propagate = propagate
     token = configuration.api_key.get("BearerToken", "")
     if said.lines and not token and not configuration.cert_file:
-        raise ConnectError(f"logging in failed: {said.lines[-1]}; run the command of your kubeconfig's exec section by hand")
+        raise ConnectError(
+            f"logging in failed: {said.lines[-1]}; run the command of your kubeconfig's exec section by hand"
+        )
     host = str(configuration.host or "")
     if not host:
         raise ConnectError(f"kubeconfig {paths}: the cluster has no server")
-    _ = loader
     return Access(
         base_url=host.rstrip("/"),
         headers={"Authorization": token} if token else {},

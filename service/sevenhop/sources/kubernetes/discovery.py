@@ -6,12 +6,11 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-
 import aiohttp
 import msgspec
 
 from sevenhop.core.objects.kinds import Kind
-from sevenhop.sources.kubernetes.api import ApiError, ApiServer, describe
+from sevenhop.sources.kubernetes.api import ApiError, ApiServer, MalformedAnswerError
 
 _ACCEPT = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
@@ -73,7 +72,9 @@ class _PlainGroup(msgspec.Struct):
 
 
 class _Document(msgspec.Struct):
-    """APIGroupDiscoveryList (`items`), APIGroupList (`groups`), APIVersions (`versions`) or APIResourceList (`resources`)."""
+    """
+    APIGroupDiscoveryList (`items`), APIGroupList (`groups`), APIVersions (`versions`), APIResourceList (`resources`).
+    """
 
     kind: str = ""
     items: list[_AggregatedGroup] | None = None
@@ -96,7 +97,7 @@ async def discover(api: ApiServer, kinds: Iterable[Kind]) -> dict[str, Served]:
 
     Raises:
         ApiError, aiohttp.ClientError, TimeoutError, OSError: Nothing could be learned at all.
-        ValueError: The answer is not discovery.
+        MalformedAnswerError: The answer is not discovery.
     """
     kinds = list(kinds)
     core, named = await asyncio.gather(_read(api, "/api"), _read(api, "/apis"))
@@ -111,7 +112,7 @@ async def _read(api: ApiServer, path: str) -> _Document:
     try:
         return _decoder.decode(body)
     except msgspec.DecodeError as error:
-        raise ValueError(f"{path} is not Kubernetes discovery: {error}") from None
+        raise MalformedAnswerError(f"{path} is not Kubernetes discovery: {error}") from None
 
 
 async def _add_groups(api: ApiServer, groups: dict[str, _Group], document: _Document, kinds: list[Kind]) -> None:
@@ -127,11 +128,11 @@ async def _add_groups(api: ApiServer, groups: dict[str, _Group], document: _Docu
     # Every version of a group of ours is asked for, also those that we cannot read: served so is not absent.
     ours = {kind.group for kind in kinds}
     wanted = [(group, version) for group, versions in offered.items() if group in ours for version in versions]
-    for group, _ in wanted:
-        groups[group] = {}
-    answers = await asyncio.gather(*(_resources(api, group, version) for group, version in wanted))
-    for (group, version), answer in zip(wanted, answers, strict=True):
-        groups[group][version] = answer
+    for name, _ in wanted:
+        groups[name] = {}
+    answers = await asyncio.gather(*(_resources(api, name, version) for name, version in wanted))
+    for (name, version), answer in zip(wanted, answers, strict=True):
+        groups[name][version] = answer
 
 
 async def _resources(api: ApiServer, group: str, version: str) -> _Version | None:
@@ -140,7 +141,7 @@ async def _resources(api: ApiServer, group: str, version: str) -> _Version | Non
         document = await _read(api, path)
     except ApiError as error:
         return _Version(version) if error.status == 404 else None
-    except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
+    except (aiohttp.ClientError, TimeoutError, OSError, MalformedAnswerError):
         return None  # its kinds become UNCERTAIN
     return _Version(version, document.resources)
 
@@ -169,12 +170,7 @@ def _served(kind: Kind, group: Mapping[str, _Version | None] | None) -> Served:
     others = [v for v, known in group.items() if known and any(r.plural == kind.plural for r in known.resources or ())]
     if others:
         ours = ", ".join(kind.versions)
-        return Served(Availability.UNREADABLE, detail=f"served as {', '.join(others)}, which we cannot read (we read {ours})")
+        return Served(
+            Availability.UNREADABLE, detail=f"served as {', '.join(others)}, which we cannot read (we read {ours})"
+        )
     return Served(Availability.ABSENT)
-
-
-def discovery_problem(error: Exception, base_url: str) -> str:
-    """One line for what `discover` raised."""
-    return str(error) if isinstance(error, ValueError) else describe(error, base_url)
-
-

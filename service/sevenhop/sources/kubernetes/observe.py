@@ -140,8 +140,8 @@ class Observations:
         meta = obj.metadata
         if is_listed:
             self._listed.add(meta.key)
-        else:
-            self._note_version(meta.resource_version)
+        elif not self._follows(meta.resource_version):
+            return True
         if not self.told.is_news(meta):
             if not is_listed:
                 self.repeated += 1
@@ -173,11 +173,11 @@ class Observations:
             self.is_doubtful = self.is_doubtful or not is_listed
             meta = Meta()
         else:
-            self.told.tell_unreadable(meta)
             if is_listed:
                 self._listed.add(meta.key)
-            else:
-                self._note_version(meta.resource_version)
+            elif not self._follows(meta.resource_version):
+                return
+            self.told.tell_unreadable(meta)
         self._tell_unreadable(meta, error, raw, at, into)
 
     def _deleted(self, raw: msgspec.Raw, at: datetime, into: list[Event]) -> None:
@@ -186,7 +186,8 @@ class Observations:
             self.is_doubtful = True
             self._tell_unreadable(Meta(), "a deleted object without a readable name", raw, at, into)
             return
-        self._note_version(meta.resource_version)
+        if not self._follows(meta.resource_version):
+            return
         uid = self.told.take_back(meta.key)
         if uid is None:
             self.repeated += 1
@@ -200,24 +201,25 @@ class Observations:
         except (msgspec.DecodeError, RecursionError) as error:
             self._tell_unreadable(Meta(), f"malformed bookmark: {error}", None, at, into)
             return
-        self._note_version(version)
+        self._follows(version)
 
-    def _note_version(self, version: str) -> None:
+    def _follows(self, version: str) -> bool:
         """
-        Remember how far we are.
+        Whether a line comes after those before it, as all of one watch do; remembers how far we are.
 
-        A stream that goes back is only *doubted*: a list then says what is true.  No state is chosen by comparing
-        versions, and a server whose versions are no numbers is never doubted for them.
+        One that does not is left out, and doubted: the next list says what is true.  So no state is ever chosen by
+        comparing versions, and a server whose versions are no numbers is not doubted for them.
         """
-        if not version:
-            return
         if version.isdecimal() and self._highest:
             number = int(version)
             if number < self._highest:
                 self.is_doubtful = True
-                return
+                self.last_problem = "a watch line out of order"
+                return False
             self._highest = number
-        self.resource_version = version
+        if version:
+            self.resource_version = version
+        return True
 
     def _take_back(self, key: Key, uid: str, at: datetime, into: list[Event]) -> None:
         self.told.take_back(key)
@@ -274,6 +276,4 @@ def _identity(raw: msgspec.Raw) -> Meta | None:
         return None
     if not found.name:
         return None
-    return Meta(
-        name=found.name, namespace=found.namespace, uid=found.uid, resource_version=found.resource_version
-    )
+    return Meta(name=found.name, namespace=found.namespace, uid=found.uid, resource_version=found.resource_version)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from sevenhop.core.objects.kinds import Kind
-from sevenhop.sources.kubernetes.api import ApiError, ApiServer
+from sevenhop.sources.kubernetes.api import ApiError, ApiServer, MalformedAnswerError
 from sevenhop.sources.kubernetes.limits import Limits
 
 
@@ -48,7 +48,7 @@ async def list_pages(api: ApiServer, kind: Kind, version: str, limits: Limits) -
 
     Raises:
         ApiError, aiohttp.ClientError, TimeoutError, OSError: The list could not be finished.
-        ValueError: A page is not a list.
+        MalformedAnswerError: A page is not a list.
     """
     page_size, token, expired, starts_over = limits.page_size, "", 0, False
     while True:
@@ -68,7 +68,7 @@ async def list_pages(api: ApiServer, kind: Kind, version: str, limits: Limits) -
         try:
             page = _decoder.decode(body)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise ValueError(f"the list of {kind.plural} is malformed: {error}") from None
+            raise MalformedAnswerError(f"the list of {kind.plural} is malformed: {error}") from None
         token = page.metadata.continue_ or ""
         yield Page(
             items=page.items or [],

@@ -1,0 +1,177 @@
+"""Clusters and watch lines of realistic size, generated from nothing: the same seed, the same bytes."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+PRODUCT = "NVIDIA-H100-80GB-HBM3"
+PADDING = "x" * 900  # managed fields, env and mounts make a real pod about 8 KB; the decoder skips them
+TIME = "2026-11-30T03:00:00Z"
+
+
+def node(number: int, *, gpus: int = 8) -> dict[str, Any]:
+    """A node with `gpus` H100s, or a CPU node for 0."""
+    labels = {"kubernetes.io/hostname": f"node-{number:05}", "topology.kubernetes.io/zone": f"zone-{number % 3}"}
+    amounts = {"cpu": "192", "memory": "2000Gi", "pods": "110", "ephemeral-storage": "1000Gi"}
+    if gpus:
+        labels |= {
+            "nvidia.com/gpu.product": PRODUCT,
+            "nvidia.com/gpu.count": str(gpus),
+            "nvidia.com/gpu.present": "true",
+        }
+        amounts["nvidia.com/gpu"] = str(gpus)
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": f"node-{number:05}",
+            "uid": f"node-uid-{number}",
+            "resourceVersion": "1",
+            "creationTimestamp": TIME,
+            "labels": labels,
+        },
+        "spec": {},
+        "status": {
+            "capacity": amounts,
+            "allocatable": amounts,
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": TIME}],
+        },
+    }
+
+
+def deployment(number: int, replicas: int, *, gpus: int) -> list[dict[str, Any]]:
+    """A vLLM Deployment (or a web one, for 0 GPUs) and its ReplicaSet."""
+    name = f"model-{number:05}" if gpus else f"web-{number:05}"
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [_container(name, gpus)]}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
+    namespace = f"team-{number % 50}"
+    made = []
+    for kind, suffix, owner in (("Deployment", "", None), ("ReplicaSet", "-aaaaa", ("Deployment", name))):
+        metadata: dict[str, Any] = {
+            "name": name + suffix,
+            "namespace": namespace,
+            "uid": f"{kind}-{name}",
+            "resourceVersion": "1",
+            "creationTimestamp": TIME,
+            "labels": {"app": name},
+        }
+        if owner:
+            metadata["ownerReferences"] = [_owner("apps/v1", owner[0], owner[1], f"{owner[0]}-{owner[1]}")]
+        status = {"replicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas}
+        made.append({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec, "status": status})
+    return made
+
+
+def pod(number: int, of: int, *, gpus: int, node_name: str, ready: bool = True, version: int = 1) -> dict[str, Any]:
+    """Pod `number` of deployment `of`, about 8 KB as JSON; without a node it is Pending and Unschedulable."""
+    name = f"model-{of:05}" if gpus else f"web-{of:05}"
+    conditions = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": TIME}]
+    status: dict[str, Any] = {
+        "phase": "Running",
+        "podIP": f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}",
+    }
+    if node_name:
+        conditions.append({"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": TIME})
+        status["containerStatuses"] = [
+            {
+                "name": "engine",
+                "ready": ready,
+                "restartCount": 0,
+                "image": "vllm/vllm-openai:v0.11.0",
+                "imageID": "docker.io/vllm/vllm-openai@sha256:" + "a" * 64,
+                "state": {"running": {"startedAt": TIME}},
+            }
+        ]
+    else:
+        conditions[0] |= {
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": "0/5000 nodes are available: 5000 Insufficient nvidia.com/gpu. no new claims to deallocate, "
+            "preemption: 0/5000 nodes are available: 5000 No preemption victims found for incoming pod.",
+        }
+        status["phase"] = "Pending"
+    status["conditions"] = conditions
+    spec: dict[str, Any] = {"containers": [_container(name, gpus)], "schedulerName": "default-scheduler", "priority": 0}
+    if node_name:
+        spec["nodeName"] = node_name
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{name}-aaaaa-{number:06}",
+            "namespace": f"team-{of % 50}",
+            "uid": f"pod-uid-{number}",
+            "resourceVersion": str(version),
+            "creationTimestamp": TIME,
+            "labels": {"app": name, "pod-template-hash": "aaaaa"},
+            "ownerReferences": [_owner("apps/v1", "ReplicaSet", f"{name}-aaaaa", f"ReplicaSet-{name}")],
+            "managedFields": [
+                {"manager": f"m{i}", "operation": "Update", "fieldsV1": {"f:x": PADDING}} for i in range(5)
+            ],
+        },
+        "spec": spec,
+        "status": status,
+    }
+
+
+def line(kind: str, obj: dict[str, Any]) -> bytes:
+    """One watch line."""
+    return json.dumps({"type": kind, "object": obj}, separators=(",", ":")).encode() + b"\n"
+
+
+def mixed_lines(
+    count: int, *, deployments: int, replicas: int, every_changes: bool = False, seed: int = 7
+) -> Iterator[bytes]:
+    """
+    Watch lines of a busy cluster, 8 KB each.
+
+    80 % status-only, 15 % a fact changes (readiness flips), 5 % create or delete; or, with `every_changes`, flips alone.
+    """
+    rng = random.Random(seed)
+    ready: dict[int, bool] = {}
+    extra = 10_000_000
+    alive: list[tuple[int, int]] = []
+    for version in range(2, count + 2):
+        of = rng.randrange(deployments)
+        number = of * replicas + rng.randrange(replicas)
+        host = f"node-{number // 4 % 1000:05}"
+        chance = 0.9 if every_changes else rng.random()
+        if chance < 0.80:
+            yield line(
+                "MODIFIED", pod(number, of, gpus=2, node_name=host, ready=ready.get(number, True), version=version)
+            )
+        elif chance < 0.95:
+            ready[number] = not ready.get(number, True)
+            yield line("MODIFIED", pod(number, of, gpus=2, node_name=host, ready=ready[number], version=version))
+        elif alive and rng.random() < 0.5:
+            gone, its = alive.pop()
+            yield line("DELETED", pod(gone, its, gpus=2, node_name=host, version=version))
+        else:
+            extra += 1
+            alive.append((extra, of))
+            yield line("ADDED", pod(extra, of, gpus=2, node_name="", version=version))
+
+
+def _owner(api_version: str, kind: str, name: str, uid: str) -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": True}
+
+
+def _container(name: str, gpus: int) -> dict[str, Any]:
+    resources: dict[str, Any] = {"requests": {"cpu": "4", "memory": "32Gi"}, "limits": {"memory": "32Gi"}}
+    if not gpus:
+        return {"name": "web", "image": "nginx:1.27", "resources": resources, "env": _env()}
+    resources["requests"]["nvidia.com/gpu"] = resources["limits"]["nvidia.com/gpu"] = str(gpus)
+    return {
+        "name": "engine",
+        "image": "vllm/vllm-openai:v0.11.0",
+        "args": ["--model", f"org/{name}", "--tensor-parallel-size", str(gpus)],
+        "resources": resources,
+        "env": _env(),
+    }
+
+
+def _env() -> list[dict[str, str]]:
+    return [{"name": f"SETTING_{i}", "value": "v" * 60} for i in range(20)]

@@ -1,0 +1,90 @@
+"""
+Show one line from the cluster without its secrets.
+
+Logs carry prompts and credentials: only the line that matched is ever shown, masked first and cut afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+
+MASK = "****"
+SHOWN_CHARS = 200
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]+")
+
+# Longer than this is cut before masking, so that no line makes it slow; the remainder is never shown.
+_MAX_CHARS = 8_000
+
+_SECRETS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*", MASK),
+        # user:password@host
+        (r"(?i)\b([a-z][a-z0-9+.-]*://)[^\s/@]+@", rf"\1{MASK}@"),
+        # Everything in a query may be a signature.
+        (r"(?i)(\bhttps?://[^\s?\"'<>]+\?)[^\s\"'<>]+", rf"\1{MASK}"),
+        (r"(?i)\b(bearer|basic|token|apikey)(\s+)(?=[^\s\"',;]*\d)[\w.~+/=-]{12,}", rf"\1\2{MASK}"),
+        (r"(?i)(\bauthorization[\"']?\s*[:=]\s*[\"']?)(?:(bearer|basic|token)\s+)?[^\s\"',;}]+", rf"\1{MASK}"),
+        # key=value, "key": "value", --key value, KEY=value
+        (
+            r"(?i)([\w-]*(?:token|secret|passwd|password|passphrase|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key"
+            r"|credential|signature|client[_-]?id|cookie|session[_-]?id)s?(?:[_-]?(?:value|key|access[_-]?key))?"
+            r"[\"']?\s*(?:=>|[:=])\s*[\"']?)[^\s\"',;}&]+",
+            rf"\1{MASK}",
+        ),
+        (r"(?i)(--[\w-]*(?:token|secret|password|api-?key)\s+)[^\s\"',;-][^\s\"',;]*", rf"\1{MASK}"),
+        # Tokens that can be told by their prefix
+        (
+            r"\b(?:hf_|api_org_|sk-|sk_|pk_|rk_|ghp_|gho_|ghu_|ghs_|ghr_|github_pat_|glpat-|xox[abeoprs]-|xapp-|nvapi-|"
+            r"npm_|pypi-|dop_v1_|shpat_|AIza|ya29\.|AKIA|ASIA|AROA|hvs\.|s\.|eyJ)[A-Za-z0-9_.~+/=-]{8,}",
+            MASK,
+        ),
+        # Anything long that mixes the three kinds of letters is a key rather than a name; hashes are lower-case hex.
+        (r"\b(?=[A-Za-z0-9+_-]*[a-z])(?=[A-Za-z0-9+_-]*[A-Z])(?=[A-Za-z0-9+_-]*\d)[A-Za-z0-9+_]{32,}={0,2}", MASK),
+    )
+)
+
+
+def mask(text: str) -> str:
+    """
+    Replace what looks like a token, key, password or signed URL.
+
+    >>> mask("HF_TOKEN=hf_abcdefghijklmnop for https://me:pw@host/x")
+    'HF_TOKEN=**** for https://****@host/x'
+    """
+    for pattern, replacement in _SECRETS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def quote(text: str, at: int = 0) -> str:
+    """
+    One line of at most 200 characters, masked, without control characters, with the place `at` in it.
+
+    Args:
+        at: Where in `text` the match begins; the cut is made around it.
+    """
+    begin = max(0, at - _MAX_CHARS // 2)
+    # Only whole words are masked reliably: begin at a blank.
+    if begin:
+        blank = text.find(" ", begin, begin + 200)
+        begin = blank + 1 if blank >= 0 else begin
+    window = text[begin : begin + _MAX_CHARS]
+    before, after = _plain(window[: max(0, at - begin)]), _plain(window[max(0, at - begin) :])
+    line = mask(before + after)
+    if len(line) <= SHOWN_CHARS:
+        return line.strip()
+    start = 0
+    if len(before) > SHOWN_CHARS // 2:
+        start = max(0, min(len(line) - SHOWN_CHARS, len(mask(before)) - SHOWN_CHARS // 3))
+    end = start + SHOWN_CHARS
+    if start:
+        start += 1
+    shown = line[start : end - 1 if end < len(line) else end].strip()
+    return ("…" if start else "") + shown + ("…" if end < len(line) else "")
+
+
+def _plain(text: str) -> str:
+    return _CONTROL.sub(" ", _ANSI.sub("", text))

@@ -1,0 +1,251 @@
+"""
+Who has the GPUs: per pool (GPU product × resource) the sums, kept current as pods and nodes change.
+
+A node's part of a pool is computed anew when something on that node changes; the pool's sums take the difference.  So
+one pod costs what its node holds, and never what the pool holds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from sevenhop.core.inventory.capacity import NodeFree
+from sevenhop.core.inventory.objects import Key
+from sevenhop.core.inventory.products import Product, gpu_resources, node_product, pod_gpus
+from sevenhop.core.objects.base import Quantities, condition
+from sevenhop.core.objects.cluster import Node
+from sevenhop.core.objects.pod import Pod
+
+MIG_PREFIX = "nvidia.com/mig-"
+WHOLE = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "amd.com/gpu")
+"""Resources that count whole devices, or shares of them: their pool is called by the product alone."""
+
+
+def pool_name(product: Product, resource: str) -> str:
+    """
+    The pool that a resource of a node belongs to.
+
+    Shares of a time-sliced GPU, MIG slices and whole GPUs are different things to wait for, so they are different
+    pools.  A node that does not name its GPU is in the pool of its resource.
+
+    >>> pool_name(Product(name="NVIDIA-A100-SXM4-40GB", mig="mixed"), "nvidia.com/mig-1g.5gb")
+    'NVIDIA-A100-SXM4-40GB-MIG-1g.5gb'
+    >>> pool_name(Product(name="NVIDIA-A10G", shared_by=4), "nvidia.com/gpu")
+    'NVIDIA-A10G-SHARED'
+    """
+    name = product.name or product.raw
+    if not name:
+        return resource
+    if resource.startswith(MIG_PREFIX):
+        return f"{name}-MIG-{resource.removeprefix(MIG_PREFIX)}"
+    if product.mig and product.mig != "mixed":
+        return f"{name}-MIG-{product.mig}"
+    if product.shared_by != 1 or resource.endswith(".shared"):
+        return f"{name}-SHARED"
+    return name if resource in WHOLE else f"{name}/{resource}"
+
+
+class Hold(msgspec.Struct, frozen=True, gc=False):
+    """Accelerators that one pod has, or asks for: ``{"nvidia.com/gpu": 2}``."""
+
+    node: str
+    gpus: dict[str, int]
+    releasing: bool
+    workload: Key | None
+    component: str
+
+    def total(self) -> int:
+        return sum(self.gpus.values())
+
+
+class Part(msgspec.Struct, frozen=True, gc=False):
+    """One node's part of one pool."""
+
+    pool: str
+    resource: str
+    capacity: int
+    free: NodeFree
+
+
+class Sums(msgspec.Struct, gc=False):
+    """Of one pool; `blocks` counts nodes by their free GPUs."""
+
+    resource: str
+    allocatable: int = 0
+    bound: int = 0
+    releasing: int = 0
+    free: int = 0
+    cordoned: int = 0
+    unhealthy: int = 0
+    blocks: Counter[int] = msgspec.field(default_factory=Counter)
+
+    def largest_free_block(self) -> int:
+        return max(self.blocks, default=0)
+
+
+class Ledger:
+    """Mutable, owned by one inventory.  `dirty` collects pools that changed until somebody takes them."""
+
+    def __init__(self) -> None:
+        self._holds: dict[Key, Hold] = {}
+        self._on: dict[str, dict[Key, Hold]] = {}
+        self._nodes: dict[str, Node] = {}
+        self._parts: dict[str, tuple[Part, ...]] = {}
+        self._sums: dict[str, Sums] = {}
+        self._members: dict[str, set[str]] = {}
+        self.dirty: set[str] = set()
+
+    # What it answers
+
+    def pools(self) -> Mapping[str, Sums]:
+        return self._sums
+
+    def pools_of(self, node: str) -> tuple[str, ...]:
+        return tuple(part.pool for part in self._parts.get(node, ()))
+
+    def parts_of(self, node: str) -> tuple[Part, ...]:
+        return self._parts.get(node, ())
+
+    def nodes_of(self, pool: str) -> list[NodeFree]:
+        """Sorted by name."""
+        return [
+            part.free for node in sorted(self._members.get(pool, ())) for part in self._parts[node] if part.pool == pool
+        ]
+
+    def holds_in(self, pool: str) -> Iterable[tuple[Key, Hold, int]]:
+        """(pod, hold, GPUs of this pool) of every pod that has some."""
+        for node in self._members.get(pool, ()):
+            resources = [part.resource for part in self._parts[node] if part.pool == pool]
+            for key, hold in self._on.get(node, {}).items():
+                gpus = sum(hold.gpus.get(resource, 0) for resource in resources)
+                if gpus:
+                    yield key, hold, gpus
+
+    def bound_on(self, node: str) -> int:
+        return sum(hold.total() for hold in self._on.get(node, {}).values())
+
+    def hold(self, pod: Key) -> Hold | None:
+        return self._holds.get(pod)
+
+    def pool_of_pod(self, pod: Key) -> str:
+        """The pool that a bound pod has GPUs of; empty without."""
+        hold = self._holds.get(pod)
+        if hold is None:
+            return ""
+        return next((part.pool for part in self._parts.get(hold.node, ()) if part.resource in hold.gpus), "")
+
+    # What changes it
+
+    def put_pod(self, key: Key, hold: Hold | None) -> None:
+        """What a pod holds now; None for a pod without node or GPUs, a finished one, one that is gone."""
+        before = self._holds.get(key)
+        if before == hold:
+            return
+        if before is not None:
+            here = self._on.get(before.node, {})
+            here.pop(key, None)
+            if not here:
+                self._on.pop(before.node, None)
+            del self._holds[key]
+        if hold is not None:
+            self._holds[key] = hold
+            self._on.setdefault(hold.node, {})[key] = hold
+        for node in {h.node for h in (before, hold) if h is not None}:
+            self._recount(node)
+
+    def put_node(self, name: str, node: Node | None) -> None:
+        if node is None:
+            self._nodes.pop(name, None)
+        else:
+            self._nodes[name] = node
+        self._recount(name)
+
+    def _recount(self, name: str) -> None:
+        node = self._nodes.get(name)
+        after = self._count(node) if node is not None else ()
+        before = self._parts.get(name, ())
+        if before == after:
+            # Sums are the same; who holds them may not be.
+            self.dirty.update(part.pool for part in after)
+            return
+        for part in before:
+            self._add(part, -1)
+            self._members[part.pool].discard(name)
+        for part in after:
+            self._add(part, 1)
+            self._members.setdefault(part.pool, set()).add(name)
+        self._parts[name] = after
+        if not after:
+            del self._parts[name]
+        for pool in {part.pool for part in (*before, *after)}:
+            self.dirty.add(pool)
+            if not self._members[pool]:
+                del self._members[pool], self._sums[pool]
+
+    def _count(self, node: Node) -> tuple[Part, ...]:
+        allocatable = devices(node.status.allocatable)
+        capacity = devices(node.status.capacity)
+        if not allocatable and not capacity:
+            return ()
+        product = node_product(node)
+        holds = self._on.get(node.metadata.name, {}).values()
+        ready, cordoned = is_ready(node) is True, node.spec.unschedulable
+        parts: list[Part] = []
+        for resource in sorted({*allocatable, *capacity}):
+            has = allocatable.get(resource, 0)
+            bound = sum(hold.gpus.get(resource, 0) for hold in holds)
+            releasing = sum(hold.gpus.get(resource, 0) for hold in holds if hold.releasing)
+            free = max(0, has - bound) if ready and not cordoned else 0
+            row = NodeFree(node.metadata.name, has, bound, releasing, free, ready, cordoned)
+            parts.append(Part(pool_name(product, resource), resource, capacity.get(resource, has), row))
+        return tuple(parts)
+
+    def _add(self, part: Part, sign: int) -> None:
+        sums = self._sums.get(part.pool)
+        if sums is None:
+            sums = self._sums[part.pool] = Sums(part.resource)
+        row = part.free
+        sums.allocatable += sign * row.allocatable
+        sums.bound += sign * row.bound
+        sums.releasing += sign * row.releasing
+        sums.free += sign * row.free
+        sums.cordoned += sign * (row.allocatable if row.cordoned else 0)
+        sums.unhealthy += sign * max(0, part.capacity - row.allocatable)
+        sums.blocks[row.free] += sign
+        if sums.blocks[row.free] <= 0:
+            del sums.blocks[row.free]
+
+
+def hold_of(pod: Pod, workload: Key | None, component: str) -> Hold | None:
+    """What a pod holds on its node; None without node or accelerators, and for one that has finished."""
+    if not pod.spec.node_name or pod.is_finished:
+        return None
+    gpus = asks(pod)
+    if not gpus:
+        return None
+    return Hold(pod.spec.node_name, gpus, pod.is_terminating, workload, component)
+
+
+def asks(pod: Pod) -> dict[str, int]:
+    """Accelerators that a pod asks for; a quantity that is none counts as nothing."""
+    try:
+        return pod_gpus(pod.spec)
+    except ValueError:
+        return {}
+
+
+def devices(quantities: Quantities) -> dict[str, int]:
+    """Accelerators among quantities; a quantity that is none counts as nothing."""
+    try:
+        return gpu_resources(quantities)
+    except ValueError:
+        return {}
+
+
+def is_ready(node: Node) -> bool | None:
+    """None where the kubelet has not said anything yet; one that fell silent is not ready."""
+    said = condition(node.status.conditions, "Ready")
+    return None if said is None else said.status == "True"

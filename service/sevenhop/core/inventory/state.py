@@ -1,0 +1,160 @@
+"""Everything that one inventory keeps: objects, their indexes, rows of pods, histories, and the facts last told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from sevenhop.core.events import SyncState
+from sevenhop.core.facts.component import NotCreated
+from sevenhop.core.facts.schema import Facts, Unknown, UnknownReason
+from sevenhop.core.inventory.capacity import Waiting
+from sevenhop.core.inventory.changes import ChangeLog
+from sevenhop.core.inventory.discovery import Discovery
+from sevenhop.core.inventory.evidence import Evidence
+from sevenhop.core.inventory.framework import FrameworkSpec
+from sevenhop.core.inventory.history import Loads, Restarts, SeenGpus
+from sevenhop.core.inventory.ledger import Ledger
+from sevenhop.core.inventory.objects import Key, Objects
+from sevenhop.core.inventory.pending import Pending
+from sevenhop.core.inventory.policy import Policy
+from sevenhop.core.inventory.rows import PodRow
+from sevenhop.core.inventory.services import ServiceIndex
+from sevenhop.core.inventory.waiting import Spell
+from sevenhop.core.inventory.workloads import Component, Tier, Workload
+from sevenhop.core.objects.cluster import PriorityClass
+from sevenhop.core.placement.cluster import Cluster
+from sevenhop.core.subject import Subject, SubjectKind
+
+Slot = tuple[Key, str]
+"""(workload, component)"""
+
+PRIORITY_CLASSES = "PriorityClass.scheduling.k8s.io"
+
+_REASONS = {
+    SyncState.NOT_SYNCED: UnknownReason.NOT_SYNCED,
+    SyncState.STALE: UnknownReason.STALE,
+    SyncState.FORBIDDEN: UnknownReason.FORBIDDEN,
+    SyncState.NO_SOURCE: UnknownReason.NO_SOURCE,
+}
+
+
+class Dirty(msgspec.Struct):
+    """What has to be looked at again; emptied by `settle`."""
+
+    pods: set[Key] = set()
+    nodes: set[str] = set()
+    slots: set[Slot] = set()
+    workloads: set[Key] = set()
+    services: set[Key] = set()
+    pools: set[str] = set()
+    sources: set[str] = set()
+    controllers: set[tuple[str, Key]] = set()  # that may not be able to create their pods
+
+    def is_clean(self) -> bool:
+        return not any(getattr(self, name) for name in self.__struct_fields__)
+
+
+class State:
+    """
+    Attributes:
+        rows: Of pods that belong to a workload.
+        families: (namespace, controller) to the components whose pods it makes; see `rows.made_by`.
+        refused: (kind, key) of a controller to its component and what it may not create.
+        pool_of: The pool that a component runs in or waits for.
+        waiting_in: Pool to the components that wait for its GPUs.
+        unreadable: Kind to key to why we could not decode the object.
+        facts: Of every subject, as last told.
+    """
+
+    def __init__(self, cluster: str, frameworks: Sequence[FrameworkSpec], policy: Policy) -> None:
+        self.cluster = cluster
+        self.policy = policy
+        self.objects = Objects()
+        self.discovery = Discovery(self.objects, frameworks, policy)
+        self.placement = Cluster(self.objects)
+        self.pending = Pending(self.placement)
+        self.ledger = Ledger()
+        self.services = ServiceIndex()
+        self.evidence = Evidence()
+        self.changes = ChangeLog()
+        self.last_change: dict[Key, datetime] = {}
+
+        self.rows: dict[Key, PodRow] = {}
+        self.rows_of: dict[Slot, dict[Key, PodRow]] = {}
+        self.families: dict[tuple[str, str], set[Slot]] = {}
+        self.refused: dict[tuple[str, Key], tuple[Slot, NotCreated]] = {}
+        self.restarts: dict[Key, tuple[str, Restarts]] = {}
+        self.loads: dict[str, Loads] = {}
+        self.seen_gpus: dict[str, SeenGpus] = {}
+        self.spells: dict[Slot, Spell] = {}
+
+        self.workloads: dict[Key, Workload] = {}
+        self.slots_of: dict[Key, frozenset[str]] = {}
+        self.workload_of_root: dict[tuple[str, Key], Key] = {}
+        self.labels_of: dict[Slot, dict[str, str]] = {}
+        self.pool_of: dict[Slot, str] = {}
+        self.waiting_in: dict[str, dict[Slot, Waiting]] = {}
+        self.service_of: dict[Key, Key] = {}
+        self.listed_ready: dict[Key, frozenset[Key]] = {}
+        self.unreadable: dict[str, dict[Key, str]] = {}
+        self.facts: dict[Subject, Facts] = {}
+        self.started: datetime | None = None
+
+    def gate(self, *kinds: str) -> Unknown | None:
+        """Why what is derived from these kinds is unknown; None while all of them can be seen."""
+        for kind in kinds:
+            reason = _REASONS.get(self.objects.states.get(kind, SyncState.NOT_SYNCED))
+            if reason is not None:
+                return Unknown(reason, kind)
+        return None
+
+    def unreadable_gate(self, kind: str, key: Key) -> Unknown | None:
+        error = self.unreadable.get(kind, {}).get(key)
+        return None if error is None else Unknown(UnknownReason.UNREADABLE, f"{kind} {key[1]}")
+
+    def part(self, slot: Slot) -> Component | None:
+        workload = self.workloads.get(slot[0])
+        return workload.component(slot[1]) if workload is not None else None
+
+    def pods_of(self, slot: Slot) -> list[PodRow]:
+        return list(self.rows_of.get(slot, {}).values())
+
+    def tier(self, workload: Workload) -> Tier:
+        """As stated, as the policy says, else by the highest priority of its pods."""
+        if workload.tier is not None:
+            return workload.tier
+        return self.policy.tier_of_priority(self._priority(workload))
+
+    def _priority(self, workload: Workload) -> int:
+        stated = [
+            found.value
+            for part in workload.components
+            if part.priority_class
+            and isinstance(found := self.objects.get(PRIORITY_CLASSES, "", part.priority_class), PriorityClass)
+        ]
+        if stated:
+            return max(stated)
+        slots = ((workload.key, part.name) for part in workload.components)
+        return max((row.priority for slot in slots for row in self.rows_of.get(slot, {}).values()), default=0)
+
+    def owner(self, workload: Workload) -> str:
+        return workload.owner or self.policy.owner(workload.namespace)
+
+
+def component_subject(slot: Slot) -> Subject:
+    (namespace, workload), component = slot
+    return Subject(SubjectKind.COMPONENT, namespace, f"{workload}/{component}")
+
+
+def slot_of(subject: Subject) -> Slot:
+    """
+    The inverse of `component_subject`.
+
+    >>> slot_of(Subject(SubjectKind.COMPONENT, "prod", "llama-70b/decode"))
+    (('prod', 'llama-70b'), 'decode')
+    """
+    workload, _, component = subject.name.partition("/")
+    return ((subject.namespace, workload), component)

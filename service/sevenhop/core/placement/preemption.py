@@ -1,0 +1,196 @@
+"""Would the scheduler make room by itself: its default preemption, without doing it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import cast
+
+import msgspec
+
+from sevenhop.core.inventory.objects import Key
+from sevenhop.core.objects.cluster import PodDisruptionBudget
+from sevenhop.core.objects.pod import Pod
+from sevenhop.core.placement import constraints as c
+from sevenhop.core.placement.cluster import Cluster
+from sevenhop.core.placement.evaluation import Evaluation, class_of, masks_of
+from sevenhop.core.placement.nodes import NodeView, Resident
+from sevenhop.core.placement.selectors import compile_selector
+
+BUDGETS = "PodDisruptionBudget.policy"
+
+
+class PreemptionReason(StrEnum):
+    """Why preemption helps or does not; the first that applies."""
+
+    HELPS = "helps"
+    UNDER_WAY = "under_way"
+    NEVER = "policy_never"
+    NOT_HELPFUL = "not_helpful"
+    NO_LOWER_PRIORITY = "no_lower_priority"
+    NOT_ENOUGH = "not_enough"
+
+
+class Preemption(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """
+    Attributes:
+        node: Where the scheduler would make room; None if nowhere.
+        victims: Whom it would evict there.
+        nodes: Every node where eviction would do.
+        over_budget: Victims whose eviction breaks a PodDisruptionBudget: the scheduler avoids that, but does it.
+        candidates: Nodes that an eviction could help at all.
+        lowest: Lowest priority bound on them; None without candidates or without pods there.
+    """
+
+    reason: PreemptionReason
+    node: str | None = None
+    victims: tuple[Key, ...] = ()
+    nodes: tuple[str, ...] = ()
+    over_budget: tuple[Key, ...] = ()
+    candidates: int = 0
+    lowest: int | None = None
+
+
+class _Candidate(msgspec.Struct, frozen=True, gc=False):
+    view: NodeView
+    victims: tuple[Resident, ...]
+    violations: tuple[Key, ...]
+
+
+def preempt(cluster: Cluster, pod: Pod, evaluation: Evaluation) -> Preemption:
+    """
+    What the scheduler's PostFilter would do for a pod that fits nowhere.
+
+    As in kube-scheduler's default preemption: only nodes whose refusal an eviction can change; all pods of lower priority
+    leave in thought, then as many as possible come back, those under a disruption budget first.
+
+    Args:
+        evaluation: Of this pod, current.
+    """
+    priority = pod.spec.priority or 0
+    if _is_under_way(cluster, pod, priority):
+        node = pod.status.nominated_node_name
+        return Preemption(reason=PreemptionReason.UNDER_WAY, node=node, nodes=(node,))
+    needs = dict(class_of(cluster, pod).demand.needs)
+    possible = [
+        view
+        for view, mask in zip(cluster.order, evaluation.masks, strict=True)
+        if mask and not mask & c.UNRESOLVABLE and not _is_too_small(view, mask, evaluation, needs)
+    ]
+    lowest = min((v.lowest_priority for v in possible if v.lowest_priority is not None), default=None)
+    if pod.spec.preemption_policy == "Never":
+        return Preemption(reason=PreemptionReason.NEVER, candidates=len(possible), lowest=lowest)
+    if not possible:
+        return Preemption(reason=PreemptionReason.NOT_HELPFUL)
+    lower = [v for v in possible if v.lowest_priority is not None and v.lowest_priority < priority]
+    if not lower:
+        return Preemption(reason=PreemptionReason.NO_LOWER_PRIORITY, candidates=len(possible), lowest=lowest)
+    budgets = _budgets(cluster)
+    found = [each for view in lower if (each := _try_node(cluster, pod, view, priority, budgets)) is not None]
+    if not found:
+        return Preemption(reason=PreemptionReason.NOT_ENOUGH, candidates=len(possible), lowest=lowest)
+    best = min(found, key=_cost)
+    return Preemption(
+        reason=PreemptionReason.HELPS,
+        node=best.view.name,
+        victims=tuple(r.key for r in best.victims),
+        nodes=tuple(each.view.name for each in found),
+        over_budget=best.violations,
+        candidates=len(possible),
+        lowest=lowest,
+    )
+
+
+def _is_under_way(cluster: Cluster, pod: Pod, priority: int) -> bool:
+    view = cluster.views.get(pod.status.nominated_node_name)
+    return view is not None and any(r.terminating and r.priority < priority for r in view.residents.values())
+
+
+def _is_too_small(view: NodeView, mask: int, evaluation: Evaluation, needs: Mapping[str, int]) -> bool:
+    """Whether the node could not hold the pod even if it were empty."""
+    for index in c.resource_indexes(mask):
+        name = evaluation.resources[index]
+        if needs.get(name, 0) > view.allocatable.get(name, 0):
+            return True
+    return False
+
+
+def _try_node(
+    cluster: Cluster, pod: Pod, view: NodeView, priority: int, budgets: Sequence[tuple[PodDisruptionBudget, set[Key]]]
+) -> _Candidate | None:
+    lower = [r for r in view.residents.values() if r.priority < priority]
+    undo: list[Callable[[], None]] = []
+    try:
+        for each in lower:
+            cluster.remove(each.key, undo)
+        if not _fits_on(cluster, pod, view):
+            return None
+        violating = _violations(lower, budgets)
+        # The more important come back first; what a budget protects before what none does.
+        lower.sort(key=lambda r: (r.key not in violating, -r.priority, str(r.started or "")))
+        victims: list[Resident] = []
+        for each in lower:
+            back = _readmit(cluster, each)
+            if _fits_on(cluster, pod, view):
+                continue
+            back()
+            victims.append(each)
+        if not victims:
+            return None
+        return _Candidate(view, tuple(victims), tuple(r.key for r in victims if r.key in violating))
+    finally:
+        for each in lower:
+            _drop(cluster, each)
+        for back in reversed(undo):
+            back()
+
+
+def _readmit(cluster: Cluster, each: Resident) -> Callable[[], None]:
+    cluster.admit(each)
+    return lambda: _drop(cluster, each)
+
+
+def _drop(cluster: Cluster, each: Resident) -> None:
+    if cluster.where(each.key) is not None:
+        cluster.evict(each.key)
+
+
+def _fits_on(cluster: Cluster, pod: Pod, view: NodeView) -> bool:
+    wanted = class_of(cluster, pod)
+    return not wanted.trouble and masks_of(cluster, wanted, (view,)) == [0]
+
+
+def _cost(each: _Candidate) -> tuple[int, int, int, int, float]:
+    """The scheduler's order: fewest broken budgets, least important victims, fewest, youngest."""
+    priorities = [r.priority for r in each.victims]
+    highest = max(priorities)
+    started = min((r.started.timestamp() for r in each.victims if r.priority == highest and r.started), default=0.0)
+    return (len(each.violations), highest, sum(p + 2**31 for p in priorities), len(priorities), -started)
+
+
+def _budgets(cluster: Cluster) -> list[tuple[PodDisruptionBudget, set[Key]]]:
+    out = []
+    for budget in cast("Mapping[Key, PodDisruptionBudget]", cluster.objects.of(BUDGETS)).values():
+        selector = compile_selector(budget.spec.selector)
+        covered = {
+            key
+            for key, pod in cluster.objects.pods().items()
+            if key[0] == budget.metadata.namespace and not selector.is_everything and selector.matches(pod.metadata.labels)
+        }
+        out.append((budget, covered))
+    return out
+
+
+def _violations(
+    victims: Iterable[Resident], budgets: Sequence[tuple[PodDisruptionBudget, set[Key]]]
+) -> frozenset[Key]:
+    """Those whose eviction would take more than a budget allows, the more important ones spared first."""
+    allowed = [budget.status.disruptions_allowed for budget, _ in budgets]
+    out = set()
+    for each in sorted(victims, key=lambda r: (-r.priority, str(r.started or ""))):
+        for i, (_, covered) in enumerate(budgets):
+            if each.key in covered:
+                allowed[i] -= 1
+                if allowed[i] < 0:
+                    out.add(each.key)
+    return frozenset(out)

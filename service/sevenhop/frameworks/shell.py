@@ -1,0 +1,81 @@
+"""
+Command lines of containers as words: ``sh -c`` scripts, here-documents and variables included.
+
+Not a shell: nothing is evaluated beyond literal variables, and what cannot be parsed is split at blanks.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+_SHELLS = frozenset(("sh", "bash", "dash", "ash", "zsh"))
+_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n.*?\n[ \t]*\2[ \t]*(?=\n|$)", re.DOTALL)
+_VARIABLE = re.compile(r"\$\((\w+)\)|\$\{(\w+)(?::?[-=]([^}]*))?\}|\$(\w+)")
+_PUNCTUATION = ";&|()\n"
+
+
+def commands(command: Sequence[str], args: Sequence[str], env: Mapping[str, str]) -> list[list[str]]:
+    """
+    The commands that a container runs, each as its words, in order.
+
+    A script of ``sh -c`` is taken apart; words after the script (which it sees as ``$@``) are added to its last command.
+    Variables with a literal value are filled in; ``$(NAME)``, ``${NAME:-default}`` and ``$NAME`` are understood.
+
+    >>> commands(["sh", "-c"], ["ray start; vllm serve $M --port 1"], {"M": "org/x"})
+    [['ray', 'start'], ['vllm', 'serve', 'org/x', '--port', '1']]
+    """
+    words = [*command, *args]
+    script_at = _script_at(words)
+    if script_at is None:
+        return [[substitute(word, env) for word in words]] if words else []
+    found = split_script(substitute(words[script_at], env))
+    rest = [substitute(word, env) for word in words[script_at + 1 :]]
+    if found:
+        found[-1] += rest
+    elif rest:
+        found = [rest]
+    return found
+
+
+def _script_at(words: Sequence[str]) -> int | None:
+    if not words or posixpath.basename(words[0]) not in _SHELLS:
+        return None
+    for at, word in enumerate(words[1:], 1):
+        if not word.startswith("-"):
+            return None  # a script file
+        if not word.startswith("--") and word.endswith("c"):
+            return at + 1 if at + 1 < len(words) else None
+    return None
+
+
+def split_script(script: str) -> list[list[str]]:
+    """The commands of a script; here-documents and comments are dropped, control words are words like any other."""
+    script = _HEREDOC.sub(r"\3", script.replace("\\\n", " ").replace("\r", ""))
+    script = "\n".join(line for line in script.split("\n") if not line.lstrip().startswith("#"))
+    lexer = shlex.shlex(script, posix=True, punctuation_chars=_PUNCTUATION)
+    lexer.whitespace = " \t"
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    found: list[list[str]] = [[]]
+    try:
+        for word in lexer:
+            if word and all(c in _PUNCTUATION for c in word):
+                found.append([])
+            else:
+                found[-1].append(word)
+    except ValueError:  # a quote that never closes
+        found = [line.split() for line in re.split(r"[;\n]|&&|\|\|", script)]
+    return [words for words in found if words]
+
+
+def substitute(text: str, env: Mapping[str, str]) -> str:
+    """Fill in variables whose value is literally known; others stay as written."""
+
+    def value(match: re.Match[str]) -> str:
+        name = match.group(1) or match.group(2) or match.group(4)
+        return env.get(name, match.group(3) if match.group(3) is not None else match.group(0))
+
+    return _VARIABLE.sub(value, text) if "$" in text else text

@@ -1,0 +1,73 @@
+"""What people write in a rule's test: facts at times, and what is expected at which second."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from sevenhop.core.alerts.alert import AlertState
+from sevenhop.core.alerts.rule import Severity
+from sevenhop.core.facts.schema import UnknownReason
+from sevenhop.rulebook.schema import Duration, Model, Slug, Text, word
+
+
+class News(StrEnum):
+    """What is told at one second."""
+
+    FIRES = "fires"
+    RESOLVES = "resolves"
+    NOTHING = "nothing"
+
+
+class Moment(Model):
+    """The subject's facts change, or the subject goes away."""
+
+    at: Duration = Field(description="Since the start of the test.")
+    set: dict[str, Any] = Field(default_factory=dict, description="Facts; a timestamp is a time since the start.")
+    unknown: dict[str, Annotated[UnknownReason, word(UnknownReason)]] = Field(
+        default_factory=dict, description="Facts that cannot be observed from here on, with the reason."
+    )
+    gone: bool = Field(default=False, description="The subject is no more.")
+
+
+class Expectation(Model):
+    """What must be so at one exact second, after everything of that second."""
+
+    at: Duration
+    state: Annotated[AlertState, word(AlertState)]
+    notify: Annotated[News, word(News)] | None = Field(default=None, description="What is told at exactly this second.")
+    unknown: list[str] | None = Field(default=None, description="Facts that the alert is blind for.")
+    severity: Annotated[Severity, word(Severity)] | None = None
+    summary: str | None = Field(default=None, description="The rendered summary of an alert that is not inactive.")
+
+
+class Timeline(Model):
+    """One story of one subject."""
+
+    name: Text
+    labels: dict[str, str] = Field(default_factory=dict)
+    facts: Annotated[list[Moment], Field(min_length=1)]
+    expect: Annotated[list[Expectation], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Timeline:
+        for times in ([m.at for m in self.facts], [e.at for e in self.expect]):
+            if times != sorted(times):
+                raise ValueError("times should go forward")
+        return self
+
+    @property
+    def end(self) -> timedelta:
+        return max(self.facts[-1].at, self.expect[-1].at)
+
+
+class TestFile(Model):
+    """Tests of one rule: ``rules/<hop>/<id>.test.yaml``."""
+
+    __test__ = False  # not a test of ours
+
+    rule: Slug
+    tests: Annotated[list[Timeline], Field(min_length=1)]

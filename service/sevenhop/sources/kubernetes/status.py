@@ -1,0 +1,47 @@
+"""How the source of one kind is doing, for people: `sevenhop doctor`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from sevenhop.core.events import SyncState
+
+
+class KindStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    Attributes:
+        kind: A name in `KINDS`.
+        version: The API version that is watched; empty if none is.
+        detail: Why the state is not better, and what to do; empty when all is well.
+        objects: Told and not taken back.
+        last_line_at: Last line of a watch, bookmarks included.
+        last_success_at: Last line or complete list.
+        lists: Complete lists so far; more than one means that watches had to start over.
+        watches: Watches opened so far.
+        errors: Requests that failed, and streams that broke.
+        unreadable: Objects and lines that could not be read.
+        repeated: Lines that said what was known.
+        next_try_at: While waiting after a failure.
+        list_progress: (objects so far, objects the server expects in all) of a list on its way.
+    """
+
+    kind: str
+    version: str = ""
+    state: SyncState = SyncState.NOT_SYNCED
+    detail: str = ""
+    objects: int = 0
+    last_line_at: datetime | None = None
+    last_success_at: datetime | None = None
+    lists: int = 0
+    watches: int = 0
+    errors: int = 0
+    unreadable: int = 0
+    repeated: int = 0
+    next_try_at: datetime | None = None
+    list_progress: tuple[int, int] | None = None
+
+    def line_age_s(self, now: datetime) -> float | None:
+        """Seconds since the last line; None if there was none."""
+        return None if self.last_line_at is None else (now - self.last_line_at).total_seconds()
