@@ -143,9 +143,7 @@ def _go(part: Part, *arguments: str) -> str:
     command = ["nice", go, *arguments] if shutil.which("nice") else [go, *arguments]
     # A workspace file or vendored modules around the checkout must not change the recipe.
     env = os.environ | {"GOWORK": "off", "GOFLAGS": "-mod=readonly", "CGO_ENABLED": "0"}
-    done = subprocess.run(
-        command, cwd=_GO / part.folder, env=env, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, cwd=_GO / part.folder, env=env, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         last_words = "\n".join(done.stderr.strip().splitlines()[-15:])
         raise BuildFailed(f"{part.folder}: go {arguments[0]} failed\n{last_words}")

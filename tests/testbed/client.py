@@ -50,8 +50,6 @@ class Client:
     def __init__(self, url: str, ca_file: Path, token: str, *, timeout: float = 30) -> None:
         self._host = urllib.parse.urlsplit(url).netloc
         self._tls = ssl.create_default_context(cafile=str(ca_file))
-        # The certificate that kube-apiserver makes for itself lacks what Python 3.13 insists on.
-        self._tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
         self._token = token
         self._timeout = timeout
         self._local = threading.local()
@@ -76,9 +74,7 @@ class Client:
                 return None
             raise
 
-    def list(
-        self, api_version: str, kind: str, namespace: str = "", *, labels: str = "", fields: str = ""
-    ) -> Objects:
+    def list(self, api_version: str, kind: str, namespace: str = "", *, labels: str = "", fields: str = "") -> Objects:
         """Return all objects of a kind, of all namespaces unless one is named."""
         query = {"labelSelector": labels, "fieldSelector": fields}
         path = self.path(api_version, kind, "", namespace)
@@ -112,9 +108,7 @@ class Client:
         path = self.path(api_version, kind, name, namespace, subresource)
         return self._json("PATCH", path + ("?dryRun=All" if dry_run else ""), patch, style)
 
-    def delete(
-        self, api_version: str, kind: str, name: str, namespace: str = "", *, grace: int | None = None
-    ) -> None:
+    def delete(self, api_version: str, kind: str, name: str, namespace: str = "", *, grace: int | None = None) -> None:
         """Delete an object and, in the background, what it owns; fine if it is gone already."""
         options: Object = {"propagationPolicy": "Background"}
         if grace is not None:
@@ -149,9 +143,7 @@ class Client:
             state = "is not there" if last is None else f"has status {last.get('status')}"
             raise TimeoutError(f"after {timeout:g} s {kind} {namespace}/{name} {state}") from None
 
-    def path(
-        self, api_version: str, kind: str, name: str = "", namespace: str = "", subresource: str = ""
-    ) -> str:
+    def path(self, api_version: str, kind: str, name: str = "", namespace: str = "", subresource: str = "") -> str:
         """Return the URL path of a resource, asking the API server for its plural once."""
         root = f"/api/{api_version}" if "/" not in api_version else f"/apis/{api_version}"
         if (api_version, kind) not in self._resources:
@@ -165,15 +157,6 @@ class Client:
         inside = ["namespaces", namespace] if namespace and resource["namespaced"] else []
         parts = [root, *inside, resource["name"], name, subresource]
         return "/".join(part for part in parts if part)
-
-    def aggregated_discovery(self) -> Objects:
-        """Return what is served below /apis, one APIGroupDiscovery for each group."""
-        wanted = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-        status, text = self.request("GET", "/apis", accept=wanted)
-        if status >= 400:
-            raise ApiError(status, text)
-        groups: Objects = json.loads(text)["items"]
-        return groups
 
     def request(
         self,
@@ -192,9 +175,7 @@ class Client:
             connection = getattr(self._local, "connection", None)
             fresh = connection is None
             if connection is None:
-                connection = http.client.HTTPSConnection(
-                    self._host, timeout=self._timeout, context=self._tls
-                )
+                connection = http.client.HTTPSConnection(self._host, timeout=self._timeout, context=self._tls)
                 self._local.connection = connection
                 self._open.append(connection)
             try:
@@ -209,14 +190,12 @@ class Client:
                 if fresh or isinstance(problem, TimeoutError):
                     raise
 
-    def _json(
-        self, method: str, path: str, body: Any = None, content_type: str = "application/json"
-    ) -> Object:
+    def _json(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Object:
         data = None if body is None else json.dumps(body).encode()
         status, text = self.request(method, path, data, content_type if data else "")
-        while status == 429 and "(re)initializing" in text:  # the first use of a custom resource
+        if status == 429 and "(re)initializing" in text:  # the first use of a custom resource
             time.sleep(0.1)
-            status, text = self.request(method, path, data, content_type if data else "")
+            return self._json(method, path, body, content_type)
         if status >= 400:
             raise ApiError(status, text)
         answer: Object = json.loads(text)
@@ -224,10 +203,5 @@ class Client:
 
 
 def _address(manifest: Object) -> tuple[str, str, str, str]:
-    metadata = manifest["metadata"]
-    return (
-        manifest["apiVersion"],
-        manifest["kind"],
-        metadata.get("name", ""),
-        metadata.get("namespace", ""),
-    )
+    name, namespace = (manifest["metadata"].get(key, "") for key in ("name", "namespace"))
+    return manifest["apiVersion"], manifest["kind"], name, namespace

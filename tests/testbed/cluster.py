@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -73,7 +74,7 @@ class Cluster:
         Args:
             operator: Also run the KubeRay operator, with the CRDs of its own version.
             frameworks: Whose CRDs to have, None for all (`crds.frameworks_crds`). All of them take
-                half a gigabyte.
+                0.4 GB.
             serve_only: Group to the one version of it to serve.
             users: More users and their groups. There are always ``admin``, ``viewer`` (bound to the
                 ClusterRole ``view``) and ``nobody``, who has no rights.
@@ -115,12 +116,16 @@ class Cluster:
         self._kuberay = binaries.ensure(binaries.KUBERAY, self._say) if self._operator else None
         self._bin = control_plane
         self.folder = Path(tempfile.mkdtemp(prefix="sevenhop-testbed-"))
-        self._supervisor = subprocess.Popen(
-            [sys.executable, "-I", str(Path(__file__).with_name("supervisor.py")), str(self.folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
+        # Not our stderr: whoever reads that would wait for the end of a detached cluster.
+        program = str(Path(__file__).with_name("supervisor.py"))
+        with (self.folder / "supervisor.log").open("wb") as log:
+            self._supervisor = subprocess.Popen(
+                [sys.executable, "-I", program, str(self.folder)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
         try:
             self._bring_up()
         except BaseException:
@@ -135,10 +140,12 @@ class Cluster:
         supervisor, self._supervisor = self._supervisor, None
         if supervisor is None:
             return
+        keep = bool(os.environ.get("SEVENHOP_TESTBED_KEEP"))
         with contextlib.suppress(OSError, ClusterFailed):
-            keep = bool(os.environ.get("SEVENHOP_TESTBED_KEEP"))
             _ask(supervisor, {"op": "end", "keep": keep})
         supervisor.communicate()
+        if not keep:  # should the supervisor have been killed before it could
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def detach(self) -> int:
         """Leave the cluster running after this process; SIGTERM to the returned pid ends it."""
@@ -167,9 +174,7 @@ class Cluster:
             namespace, name = user.split(":")[2:]
             path = self.client.path("v1", "ServiceAccount", name, namespace, "token")
             request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-            status, text = self.client.request(
-                "POST", path, json.dumps(request).encode(), "application/json"
-            )
+            status, text = self.client.request("POST", path, json.dumps(request).encode(), "application/json")
             if status >= 400:
                 raise ApiError(status, text)
             return str(json.loads(text)["status"]["token"])
@@ -203,7 +208,7 @@ class Cluster:
 
     # --- the programs ---
 
-    def stop_component(self, name: str, *, grace: float = 5) -> None:
+    def stop_component(self, name: str, *, grace: float = 2) -> None:
         """End one program; everything else goes on without it."""
         self._ask({"op": "stop", "name": name, "grace": grace})
 
@@ -271,9 +276,7 @@ class Cluster:
     def _crds(self) -> list[Object]:
         found: list[Object] = []
         if self._frameworks is None or self._frameworks:
-            found = crds.frameworks_crds(
-                self._frameworks, serve_only=self._serve_only, say=self._say
-            )
+            found = crds.frameworks_crds(self._frameworks, serve_only=self._serve_only, say=self._say)
         if self._kuberay is not None:
             found = crds.operator_crds(self._kuberay / "crds", found)
         return found
@@ -299,9 +302,7 @@ class Cluster:
                     "kind": "ClusterRole",
                     "name": "view",
                 },
-                "subjects": [
-                    {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": VIEWER}
-                ],
+                "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": VIEWER}],
             }
         )
 

@@ -54,7 +54,5 @@ def _without(stage: dict[str, Any], failures: set[str]) -> dict[str, Any]:
     if spec["next"].get("delete"):
         spec["delay"] = {"durationFrom": {"expressionFrom": f'.metadata.annotations["{_DRAIN}"]'}}
     else:
-        spec["selector"]["matchExpressions"].append(
-            {"key": _KEY, "operator": "NotIn", "values": sorted(failures)}
-        )
+        spec["selector"]["matchExpressions"].append({"key": _KEY, "operator": "NotIn", "values": sorted(failures)})
     return stage

@@ -92,7 +92,7 @@ class Supervisor:
                 stderr=log,
                 cwd=self.folder,
                 process_group=0,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 - no threads here
+                preexec_fn=_die_with_parent,  # safe: no threads here
             )
         return self.programs[name].pid
 

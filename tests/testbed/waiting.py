@@ -9,9 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(
-    look: Callable[[], T | None], *, timeout: float = 30, every: float = 0.05, what: str = "it"
-) -> T:
+def eventually(look: Callable[[], T | None], *, timeout: float = 30, every: float = 0.05, what: str = "it") -> T:
     """Call `look` until it returns something true, and return that; TimeoutError if it never does."""
     deadline = time.monotonic() + timeout
     while not (found := look()):

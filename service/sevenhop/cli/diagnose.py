@@ -10,7 +10,7 @@ from sevenhop.cli.output import Column, UsageError, fail, listing, to_json, to_y
 from sevenhop.core import bundle
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.policy import Policy
-from sevenhop.core.placement.whatif import what_if
+from sevenhop.core.placement.what_if import what_if
 from sevenhop.frameworks import FRAMEWORKS
 from sevenhop.sources.files import load_files
 
@@ -35,40 +35,45 @@ def run(args: argparse.Namespace) -> int:
     deletions = parse_what_if(args.what_if) if args.what_if else None
     now = _parse_time(args.now) if args.now else None
     loaded = load_files(args.filename)
-    objects = loaded.objects
-    if not any(objects.of(kind) for kind in objects.states) and not loaded.problems:
-        loaded.problems.append((", ".join(args.filename), "no Kubernetes objects in there"))
-    report = bundle.diagnose(objects, FRAMEWORKS, Policy(), now=now)
-    document: dict[str, Any] = {
-        "schema": bundle.SCHEMA,
-        "workloads": _within(args.namespace, report.workloads),
-        "pods": _within(args.namespace, report.pods),
-        "findings": [f for f in report.findings if args.namespace in ("", f.subject.namespace)],
-        "capacity": report.capacity,
-        "skipped": [
-            {"kind": kind, "namespace": ns, "name": name, "reason": reason} for kind, ns, name, reason in report.skipped
-        ],
-        "problems": [{"where": where, "message": message} for where, message in loaded.problems],
-    }
+    objects = loaded.objects()
+    problems = [{"where": p.where, "message": p.message} for p in loaded.problems]
+    if not loaded.items and not problems:
+        problems.append({"where": ", ".join(args.filename), "message": "no Kubernetes objects of a kind that is read"})
+    document = document_of(bundle.diagnose(objects, FRAMEWORKS, Policy(), now=now), args.namespace)
     if deletions is not None:
-        for namespace, name in deletions:
-            if objects.get("Pod", namespace, name) is None:
-                loaded.problems.append(("--what-if", f"no pod {namespace}/{name} in the files"))
+        problems += [
+            {"where": "--what-if", "message": f"no pod {namespace}/{name} in the files"}
+            for namespace, name in deletions
+            if objects.get("Pod", namespace, name) is None
+        ]
         document["what_if"] = [
             {"pod": f"{w.pod[0]}/{w.pod[1]}", "fits": w.fits, "nodes": list(w.nodes), "reason": w.reason}
             for w in what_if(objects, deletions)
         ]
-        document["problems"] = [{"where": where, "message": message} for where, message in loaded.problems]
+    document["problems"] = problems
     if args.output == "json":
         print(to_json(document))
     elif args.output == "yaml":
         print(to_yaml(document), end="")
     else:
-        print(_text(document))
-        for where, message in loaded.problems:
-            fail(f"{where}: {message}")
-    nothing = not any(objects.of(kind) for kind in objects.states)
-    return 2 if loaded.problems and nothing else 0
+        print(text_of(document))
+        for problem in problems:
+            fail(f"{problem['where']}: {problem['message']}")
+    return 2 if problems and not loaded.items else 0
+
+
+def document_of(report: bundle.Report, namespace: str = "") -> dict[str, Any]:
+    """The document of ``-o json``; a namespace narrows what is shown, not what is read."""
+    return {
+        "schema": bundle.SCHEMA,
+        "workloads": _within(namespace, report.workloads),
+        "pods": _within(namespace, report.pods),
+        "findings": [f for f in report.findings if namespace in ("", f.subject.namespace)],
+        "capacity": report.capacity,
+        "skipped": [
+            {"kind": kind, "namespace": ns, "name": name, "reason": reason} for kind, ns, name, reason in report.skipped
+        ],
+    }
 
 
 def parse_what_if(text: str) -> list[Key]:
@@ -97,7 +102,7 @@ def _within(namespace: str, rows: list[Any]) -> list[Any]:
     return [row for row in rows if namespace in ("", row.namespace)]
 
 
-def _text(document: dict[str, Any]) -> str:
+def text_of(document: dict[str, Any]) -> str:
     parts = []
     rows = []
     for w in document["workloads"]:

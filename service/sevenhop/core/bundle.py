@@ -16,7 +16,8 @@ from sevenhop.core.hops.failures import why_not_well
 from sevenhop.core.hops.findings import Finding, findings
 from sevenhop.core.hops.pods import is_well
 from sevenhop.core.hops.scheduling import why_pending
-from sevenhop.core.inventory.discovery import Discovery, FrameworkSpec
+from sevenhop.core.inventory.discovery import Discovery
+from sevenhop.core.inventory.framework import FrameworkSpec
 from sevenhop.core.inventory.ledger import pools
 from sevenhop.core.inventory.objects import Key, Objects
 from sevenhop.core.inventory.policy import Policy

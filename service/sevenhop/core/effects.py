@@ -79,7 +79,15 @@ class Notify(Effect, frozen=True, kw_only=True, gc=False, tag="notify"):
     Tell a receiver the current state of an incident.
 
     A newer revision supersedes an unsent older one.  `anew` asks for a new post (edits notify nobody); otherwise the
-    earlier message is edited, or posted if there is none.  `loud` is False where nobody needs to look up.
+    earlier message is edited, or posted if there is none.
+
+    Attributes:
+        reference: What the channel called the last post for this incident; empty if not known: an edit then looks for
+            the message by `key` and `episode` first.
+        adopt: Our state began empty: an earlier message of this `key` that still says "firing" is edited instead of
+            posting anew, whatever its episode.
+        cause, family, causes, opened_at: Identity of the incident in words; channels that can, keep it with the
+            message, so that an emptied store can be filled again from there (`events.Recalled`).
     """
 
     incident: str  # Incident.id
@@ -90,3 +98,9 @@ class Notify(Effect, frozen=True, kw_only=True, gc=False, tag="notify"):
     anew: bool
     reason: str
     message: Message
+    reference: str = ""
+    adopt: bool = False
+    cause: str = ""
+    family: str = ""
+    causes: tuple[str, ...] = ()
+    opened_at: datetime | None = None

@@ -77,19 +77,53 @@ class Tick(Event, frozen=True, kw_only=True, gc=False):
 
 
 class Silenced(Event, frozen=True, kw_only=True, gc=False):
-    """A person asked for quiet, or took it back (`expires_at` in the past)."""
+    """
+    A person asked for quiet, or took it back (`expires_at` in the past).
+
+    Attributes:
+        matchers: Label name to the value that it must equal.
+        where: Further matchers as text, with all four operators: ``namespace=~prod-.*``, ``tier!=batch``.
+    """
 
     silence_id: str
     matchers: dict[str, str]
     author: str
     comment: str
     expires_at: datetime
+    where: tuple[str, ...] = ()
 
 
 class RulebookLoaded(Event, frozen=True, kw_only=True, gc=False):
     """From here on other rules hold; `digest` names them, so that a replay can load the same."""
 
     digest: str
+
+
+class Recalled(Event, frozen=True, kw_only=True, gc=False):
+    """
+    What a channel still shows of an incident, read back because our own store was lost.
+
+    Attributes:
+        is_open: Shown as firing.
+        reference: The channel's own id of the message.
+        revision: Of the message as it is shown.
+        severity, causes: As they were told.
+        cause, family: The incident's identity in words; see `core.incidents.incident`.
+        opened_at: When the episode began.
+    """
+
+    receiver: str
+    key: str
+    episode: int
+    is_open: bool
+    reference: str
+    revision: int
+    title: str
+    severity: str
+    causes: tuple[str, ...]
+    cause: str
+    family: str
+    opened_at: datetime
 
 
 class Outcome(Event, frozen=True, kw_only=True, gc=False):

@@ -1,4 +1,4 @@
-"""NVIDIA Dynamo: DynamoGraphDeployment, as v1beta1 (components) and v1alpha1 (services); Grove, Deployment, LWS below."""
+"""NVIDIA Dynamo: DynamoGraphDeployment, v1beta1 (components) and v1alpha1 (services); Grove, Deployment, LWS below."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 
 from sevenhop.core.inventory.framework import Found, FrameworkSpec, Place, Reading, RootRef
-from sevenhop.core.inventory.templates import as_pod_spec, as_template, pod_component, with_intended_zero
+from sevenhop.core.inventory.templates import as_pod_spec, as_template, pod_component, read_members, with_intended_zero
 from sevenhop.core.inventory.workloads import Component, Framework, Model, Registration, ScaleTarget
 from sevenhop.core.objects.base import Meta, Object
 from sevenhop.core.objects.pod import PodSpec
-from sevenhop.frameworks.engine import Engine, engine_of
-from sevenhop.frameworks.reading import flag, number, over, replicas, rows, spec_of, table, text
+from sevenhop.frameworks import grove
+from sevenhop.frameworks.engine import Engine, engine_of, model_by_flags
+from sevenhop.frameworks.reading import flag, number, over, replicas, rows, spec_of, table, text, words
 
 GRAPH = "DynamoGraphDeployment.nvidia.com"
 PART = "DynamoComponentDeployment.nvidia.com"
@@ -77,8 +78,7 @@ def _component(found: Found, name: str, part: dict[str, Any], path: str) -> Comp
     role = _role(text(part, "type") or text(part, "componentType"), text(part, "subComponentType"))
     nodes = max(1, number(part, "multinode", "nodeCount") or 1)
     pod = _pod_spec(part)
-    engine = engine_of(pod)
-    model = engine.model if isinstance(engine, Engine) and role in _SERVING else Model()
+    model = _model_of(pod) if role in _SERVING else Model()
     ref = table(part, "modelRef")
     model = Model(
         name=model.name or text(ref, "name"),
@@ -94,6 +94,11 @@ def _component(found: Found, name: str, part: dict[str, Any], path: str) -> Comp
         priority_class=built.priority_class or text(spec_of(found.obj), "priorityClassName"),
     )
     return with_intended_zero(built)
+
+
+def _model_of(spec: PodSpec) -> Model:
+    engine = engine_of(spec)
+    return engine.model if isinstance(engine, Engine) and engine.model.name else model_by_flags(spec)
 
 
 def _scale(found: Found, name: str, part: dict[str, Any], path: str, nodes: int) -> ScaleTarget:
@@ -120,6 +125,48 @@ def read(found: Found) -> Reading:
     return Reading(
         components=tuple(components), model=model, registers=Registration.POOL if picks else Registration.DYNAMO
     )
+
+
+def _read_below(found: Found) -> Reading:
+    """A graph that is not visible, from its DynamoComponentDeployments, its PodCliqueSet, or its Deployments."""
+    parts = [m.obj for m in found.members if m.kind == PART]
+    if parts:
+        components = [
+            _component(found, text(spec_of(o), "name") or text(spec_of(o), "serviceName"), spec_of(o), "")
+            for o in parts
+        ]
+        return _below(components)
+    sets = [m.obj for m in found.members if m.kind == grove.ROOT]
+    if sets:
+        reading = grove.read(found._replace(obj=sets[0]))
+        roles = _roles_in(spec_of(sets[0]))
+        renamed = []
+        for part in reading.components:
+            name, role = roles.get(part.name, (part.name, part.role))
+            renamed.append(msgspec.structs.replace(part, name=name, role=role))
+        return _below(renamed)
+    return read_members(SPEC, found)
+
+
+def _below(components: list[Component]) -> Reading:
+    """What is below is made anew from the graph at once: there is nothing to scale."""
+    components = [msgspec.structs.replace(part, scale=None) for part in components]
+    return Reading(components=tuple(components), model=next((c.model for c in components if c.model.name), Model()))
+
+
+def _roles_in(spec: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """Name of a clique, or of a scaling group, to Dynamo's component and our role."""
+    known = {}
+    for clique in rows(spec, "template", "cliques"):
+        labels = table(clique, "labels")
+        name = text(labels, _COMPONENT)
+        if name:
+            known[text(clique, "name")] = (name, _role(text(labels, _TYPE), text(labels, _SUB_TYPE)))
+    for group in rows(spec, "template", "podCliqueScalingGroups"):
+        named = [known[clique] for clique in words(group, "cliqueNames") if clique in known]
+        if named:
+            known[text(group, "name")] = named[0]
+    return known
 
 
 def _from_request(found: Found) -> Model:
@@ -174,17 +221,20 @@ def refuse(ref: RootRef, obj: Object) -> str:
 def model(meta: Meta, spec: PodSpec) -> Model:
     """A frontend or an endpoint picker serves no model of its own."""
     role = _role(meta.labels.get(_TYPE, ""), meta.labels.get(_SUB_TYPE, ""))
-    engine = engine_of(spec)
-    said = engine.model if isinstance(engine, Engine) and role in _SERVING else Model()
-    return over(said, name=said.name or (meta.labels.get("nvidia.com/dynamo-base-model", "") if role in _SERVING else ""))
+    said = _model_of(spec) if role in _SERVING else Model()
+    return over(
+        said, name=said.name or (meta.labels.get("nvidia.com/dynamo-base-model", "") if role in _SERVING else "")
+    )
 
 
 SPEC = FrameworkSpec(
     framework=Framework.DYNAMO,
-    docs="NVIDIA Dynamo: a graph of frontend, prefill, decode and planner components; told by its graph object or labels.",
+    docs="NVIDIA Dynamo: a graph of frontend, prefill, decode and planner components, told by object or labels.",
     roots=(GRAPH, PART),
     below=("PodCliqueSet.grove.io", "PodCliqueScalingGroup.grove.io", "PodClique.grove.io"),
-    aside=(("DynamoGraphDeploymentRequest.nvidia.com", "a request: the DynamoGraphDeployment it makes is the workload"),),
+    aside=(
+        ("DynamoGraphDeploymentRequest.nvidia.com", "a request: the DynamoGraphDeployment it makes is the workload"),
+    ),
     labels=(_NAME, _COMPONENT, _TYPE, _SUB_TYPE),
     registers=Registration.DYNAMO,
     scale=(
@@ -192,6 +242,7 @@ SPEC = FrameworkSpec(
         "replicas in the DynamoGraphDeployment; never the objects below."
     ),
     read=read,
+    read_below=_read_below,
     place=place,
     model=model,
     join=join,

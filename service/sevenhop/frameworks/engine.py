@@ -49,10 +49,12 @@ class Router(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         role: ``epp`` for an endpoint picker, else ``router``.
         pool: The InferencePool that it picks for; empty if it does not say.
+        labels: ``key=value`` of the pods that it routes to, any of them; empty if it does not say.
     """
 
     role: str
     pool: str = ""
+    labels: tuple[str, ...] = ()
 
 
 class _Kind(NamedTuple):
@@ -117,9 +119,9 @@ _ENGINES: tuple[_Kind, ...] = (
     ),
     _kind(
         "vllm",
-        r"(^|[ /])vllm serve\b|-m vllm\.entrypoints\.\S*(api_server|launcher)|-m vllm\.entrypoints\.cli\.main serve"
+        r"(^|[ /])vllm serve\b|vllm[./]entrypoints[./]\S*(api_server|launcher)|-m vllm\.entrypoints\.cli\.main serve"
         r"|(^|[ /])llm-serve\b",
-        r"(^|/)vllm(-openai(-\w+)?|-cpu\S*|-gaudi|-neuron|-tpu|-rocm|-v1|server|-server)?$"
+        r"(^|/)vllm(server)?(?!-?(router|exporter|metrics|proxy|dashboard|operator|bench))(-[\w.]+)*$"
         r"|lmcache/vllm-openai|rocm/vllm|llm-d(-cuda|-rocm|-xpu|-cpu|-hpu|-aws|-gb200)?$|rayproject/ray-llm",
         "served-model-name",
         "model",
@@ -137,7 +139,7 @@ _ENGINES: tuple[_Kind, ...] = (
     _kind(
         "tgi",
         r"(^|[ /])text-generation-launcher\b",
-        r"(^|/)text-generation-inference$|tgi(-gaudi)?$",
+        r"(^|/)(text-generation-inference|tgi(-gaudi)?)$",
         "",
         "model-id",
         env_model="MODEL_ID",
@@ -187,6 +189,20 @@ _IDLE = frozenset(
     ("sleep", "tail", "wait", "true", "cat", "echo", "trap", "hostname", "nvidia-smi", "while", "do", "done", "exit")
 )
 
+_OTHER = re.compile(
+    r"vllm (bench|run-batch|collect-env)|benchmark_\w+|lm[_-]eval|genai-perf|aiperf|guidellm"
+    r"|lmcache\w*_(server|controller)|huggingface-cli|hf download|(^|[ /])jupyter|-m http\.server|-m pytest"
+)
+"""What else people run in the image of an engine."""
+
+_VARIABLES = (
+    ("VLLM_", "vllm"),
+    ("SGLANG_", "sglang"),
+    ("SGL_", "sglang"),
+    ("TRTLLM_", "tensorrt-llm"),
+    ("NIM_", "nim"),
+)
+
 _ROUTER_COMMAND = re.compile(
     r"-m vllm_router\.app|(^|[ /])vllm-router\b|-m sglang_router\.|(^|[ /])sglang-router\b|(^|[ /])epp\b"
 )
@@ -207,7 +223,7 @@ def engine_of(spec: PodSpec) -> Engine | str | None:
     """
     reason: str | None = None
     for container in _likely_first(spec):
-        found = _engine_in(*_content(container))
+        found = _engine_in(*_content(container), bool(_counts(container) and pod_gpus(PodSpec(containers=[container]))))
         if isinstance(found, Engine):
             return found
         reason = reason or found
@@ -227,6 +243,25 @@ def model_of_pod(meta: Meta, spec: PodSpec) -> Model:  # noqa: ARG001
     """What a pod serves, as its own containers say; empty if they do not."""
     engine = engine_of(spec)
     return engine.model if isinstance(engine, Engine) else Model()
+
+
+def model_by_flags(spec: PodSpec) -> Model:
+    """
+    The model that any container's flags name, whatever it runs: for pods that are known to be engines.
+
+    The order is Dynamo's own: ``--served-model-name``, ``--model-name``, ``--model``.
+    """
+    for container in spec.containers:
+        image, command, args, env_items, _ = _content(container)
+        env = dict(env_items)
+        for words in shell.commands(command, args, env):
+            flags = flags_of(words)
+            artifact = from_reference(_flag(flags, ("model", "model-path", "model-id")))
+            name = _first_word(_flag(flags, ("served-model-name", "model-name"))) or artifact.name
+            if name:
+                version = flags.get("revision", "") or artifact.version or image_digest(image)
+                return Model(_known(name), _known(version), _known(artifact.source))
+    return Model()
 
 
 def flags_of(words: Sequence[str]) -> dict[str, str]:
@@ -277,7 +312,8 @@ def _engine_in(
     command: tuple[str, ...],
     args: tuple[str, ...],
     env_items: tuple[tuple[str, str], ...],
-    ports: tuple[int, ...],  # noqa: ARG001
+    ports: tuple[int, ...],
+    has_gpu: bool,
 ) -> Engine | str | None:
     env = dict(env_items)
     lines = shell.commands(command, args, env)
@@ -292,8 +328,20 @@ def _engine_in(
         if kind.image.search(path):
             if command and _only_waits(lines):
                 return f"image of {kind.name}, but its command only waits"
+            other = next((m.group(0).strip() for words in lines if (m := _OTHER.search(" ".join(words)))), "")
+            if other:
+                return f"image of {kind.name}, but it runs {other}"
             return _read(kind, lines[-1] if lines else [], env, image)
+    name = _by_environment(env)
+    if name and ports and has_gpu and not _only_waits(lines or [["serve"]]):
+        kind = next(k for k in _ENGINES if k.name == name)
+        return _read(kind, lines[-1] if lines else [], env, image)
     return None
+
+
+def _by_environment(env: Mapping[str, str]) -> str:
+    """An engine under an image and a command that nobody knows still has the engine's own variables set."""
+    return next((name for prefix, name in _VARIABLES if any(key.startswith(prefix) for key in env)), "")
 
 
 def _only_waits(lines: Sequence[Sequence[str]]) -> bool:
@@ -387,15 +435,15 @@ def _kv_role(text: str) -> str:
     try:
         config = json.loads(text)
     except ValueError:
-        roles = re.findall(r"kv_producer|kv_consumer", text)
-        return _KV_ROLES[roles[0]] if len(set(roles)) == 1 else ""
+        words = sorted(set(re.findall(r"kv_producer|kv_consumer", text)))
+        return _KV_ROLES[words[0]] if len(words) == 1 else ""
     roles = {_KV_ROLES[role] for role in _values_of(config, "kv_role") if role in _KV_ROLES}
     return roles.pop() if len(roles) == 1 else ""
 
 
 def _values_of(data: Any, key: str) -> list[str]:
     if isinstance(data, dict):
-        own = [data[key]] if isinstance(data.get(key), str) else []
+        own: list[str] = [data[key]] if isinstance(data.get(key), str) else []
         return own + [found for value in data.values() for found in _values_of(value, key)]
     if isinstance(data, list):
         return [found for value in data for found in _values_of(value, key)]
@@ -425,9 +473,21 @@ def _router_in(
     flags = {name: value for words in lines for name, value in flags_of(words).items()}
     pool = next((flags[name] for name in _POOL_FLAGS if flags.get(name)), "")
     routes = any(_ROUTER_COMMAND.search(" ".join(words)) for words in lines)
-    if pool or 9002 in ports and 9003 in ports:
+    if pool or {9002, 9003} <= set(ports):
         return Router("epp", pool)
+    selector = _selector(flags.get("k8s-label-selector", ""))
     if routes or (_ROUTER_IMAGE.search(image_name(image)) and not _only_waits(lines or [["serve"]])):
         is_picker = re.search(r"epp|picker|inference-scheduler", image_name(image)) is not None
-        return Router("epp" if is_picker else "router")
+        return Router("epp" if is_picker else "router", labels=selector)
     return None
+
+
+def _selector(text: str) -> tuple[str, ...]:
+    """
+    >>> _selector("app in (prefill,decode)"), _selector("a=b, environment=test")
+    (('app=prefill', 'app=decode'), ('a=b', 'environment=test'))
+    """
+    either = re.match(r"^\s*([\w./-]+)\s+in\s+\(([^)]*)\)", text)
+    if either:
+        return tuple(f"{either.group(1)}={value.strip()}" for value in either.group(2).split(","))
+    return tuple(part.strip().replace("==", "=") for part in text.split(",") if "=" in part and "!=" not in part)

@@ -10,7 +10,7 @@ from sevenhop.core.inventory.framework import Found, FrameworkSpec, Place, Readi
 from sevenhop.core.inventory.products import pod_gpus
 from sevenhop.core.inventory.templates import LWS, as_pod_spec, pod_component, replicas_of, with_intended_zero
 from sevenhop.core.inventory.workloads import Component, Framework, Model, Registration, ScaleTarget
-from sevenhop.core.objects.base import Meta, Object
+from sevenhop.core.objects.base import Meta
 from sevenhop.core.objects.cluster import Controller
 from sevenhop.core.objects.pod import PodSpec
 from sevenhop.frameworks.engine import Engine, engine_of, flags_of, model_of_pod
@@ -35,7 +35,8 @@ _LLM_COMPONENT = "app.kubernetes.io/component"
 _LLM_ROLE = "llm-d.ai/role"
 _PARTS = ("predictor", "transformer", "explainer")
 _OLD_FORMATS = (
-    "sklearn", "xgboost", "tensorflow", "pytorch", "triton", "onnx", "huggingface", "pmml", "lightgbm", "paddle", "vllm",
+    "sklearn", "xgboost", "tensorflow", "pytorch", "triton", "onnx", "huggingface", "pmml", "lightgbm", "paddle",
+    "vllm",
 )  # fmt: skip
 
 
@@ -124,7 +125,11 @@ def _isvc_part(
     ]
     desired = sum(live) if live and not worker else (1 if least is None else least)
     built = msgspec.structs.replace(
-        built, desired=desired, minimum=least, image=built.image or text(runtime, "image"), scale=_isvc_scale(found, name, bool(worker))
+        built,
+        desired=desired,
+        minimum=least,
+        image=built.image or text(runtime, "image"),
+        scale=_isvc_scale(found, name, bool(worker)),
     )
     return with_intended_zero(built, stopped)
 
@@ -167,7 +172,7 @@ def _is_knative(found: Found) -> bool:
     return mode in ("Knative", "Serverless") or any(m.kind == KSVC for m in found.members)
 
 
-def _isvc_scale(found: Found, name: str, is_multi_node: bool) -> ScaleTarget | None:  # noqa: FBT001
+def _isvc_scale(found: Found, name: str, is_multi_node: bool) -> ScaleTarget | None:
     if is_multi_node:
         return None  # cannot be split: only the stop annotation helps
     where = found.ref.namespace
@@ -203,7 +208,11 @@ def _read_llm(found: Found) -> Reading:
     scheduler = table(spec, "router").get("scheduler")
     if isinstance(scheduler, dict) and not table(scheduler, "pool", "ref"):
         desired = number(scheduler, "replicas")
-        components.append(with_intended_zero(Component(name="scheduler", role="epp", desired=1 if desired is None else desired), stopped))
+        components.append(
+            with_intended_zero(
+                Component(name="scheduler", role="epp", desired=1 if desired is None else desired), stopped
+            )
+        )
     registers = Registration.POOL if isinstance(scheduler, dict) else Registration.ENDPOINTS
     return Reading(components=tuple(components), model=shared, registers=registers)
 
@@ -216,12 +225,15 @@ def _merged(found: Found) -> dict[str, Any]:
         name = text(ref, "name")
         base = found.get(CONFIG, found.ref.namespace, name) or found.get(CONFIG, "kserve", name)
         merged = _merge(merged, spec_of(base))
-    return _merge(merged, own)
+    return table(_merge(merged, own))
 
 
 def _merge(base: Any, over_it: Any) -> Any:
     if isinstance(base, dict) and isinstance(over_it, dict):
-        return {k: _merge(base[k], over_it[k]) if k in base and k in over_it else {**base, **over_it}[k] for k in {**base, **over_it}}
+        return {
+            k: _merge(base[k], over_it[k]) if k in base and k in over_it else {**base, **over_it}[k]
+            for k in {**base, **over_it}
+        }
     if isinstance(base, list) and isinstance(over_it, list) and _are_named(base) and _are_named(over_it):
         named = {item["name"]: item for item in base}
         for item in over_it:
@@ -234,13 +246,15 @@ def _are_named(items: list[Any]) -> bool:
     return all(isinstance(item, dict) and "name" in item for item in items)
 
 
-def _llm_part(
-    found: Found, name: str, part: dict[str, Any], shared: Model, prefix: str, stopped: str
-) -> Component:
+def _llm_part(found: Found, name: str, part: dict[str, Any], shared: Model, prefix: str, stopped: str) -> Component:
     leader = as_pod_spec(table(part, "template"))
     engine = engine_of(leader)
     said = engine.model if isinstance(engine, Engine) else Model()
-    model = Model(shared.name, said.version if not shared.version and said.source != "/mnt/models" else shared.version, shared.source)
+    model = Model(
+        shared.name,
+        said.version if not shared.version and said.source != "/mnt/models" else shared.version,
+        shared.source,
+    )
     worker = as_pod_spec(table(part, "worker")) if table(part, "worker") else None
     pods = _llm_pods(part) if worker is not None else 1
     specs = [leader] + [worker or leader] * (pods - 1)
@@ -360,7 +374,7 @@ SPEC = FrameworkSpec(
     labels=(_ISVC_LABEL, _COMPONENT, _PART_OF, _NAME, _LLM_COMPONENT, _LLM_ROLE),
     scale=(
         "`spec.predictor.minReplicas` with `maxReplicas` of the InferenceService (on Knative the live Revision's "
-        "annotations), `spec.replicas` or `spec.scaling` of the LLMInferenceService; a multi-node predictor can only be stopped."
+        "annotations), `spec.replicas` or `spec.scaling` of the LLMInferenceService; a multi-node predictor only stops."
     ),
     read=read,
     place=place,

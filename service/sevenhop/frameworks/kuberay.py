@@ -49,13 +49,14 @@ def read(found: Found) -> Reading:
     hint = accelerators.pop() if len(accelerators) == 1 else ""
     components = [_head(found, config, halted)]
     components += [
-        _workers(found, group, at, model, hint, halted, live) for at, group in enumerate(rows(config, "workerGroupSpecs"))
+        _workers(found, group, at, model, hint, halted, live)
+        for at, group in enumerate(rows(config, "workerGroupSpecs"))
     ]
     return Reading(components=tuple(components), model=model)
 
 
 def _cluster_config(found: Found) -> tuple[dict[str, Any], Object | None]:
-    """The configuration that counts: the live cluster's, where it is visible, since autoscaler and people patch that."""
+    """The configuration that counts: the live cluster's, where visible, since autoscaler and people patch that."""
     spec = spec_of(found.obj)
     if found.ref.kind == CLUSTER:
         return spec, found.obj
@@ -94,7 +95,8 @@ def _workers(
         desired=desired,
         minimum=number(group, "minReplicas"),
         product=part.product or (hint if part.gpus_per_replica else ""),
-        priority_class=part.priority_class or (owner.metadata.labels.get("ray.io/priority-class-name", "") if owner else ""),
+        priority_class=part.priority_class
+        or (owner.metadata.labels.get("ray.io/priority-class-name", "") if owner else ""),
         scale=_scale(found, at, hosts, live),
     )
     group_halted = "suspended" if group.get("suspend") is True else ""

@@ -6,7 +6,9 @@ import re
 
 from sevenhop.core.inventory.workloads import Model
 
-_VERSION_SEGMENT = re.compile(r"^(v?\d+(\.\d+)*([-_.][0-9A-Za-z]+)*|[0-9a-f]{7,40}|rev(ision)?[-_]?\w+)$", re.IGNORECASE)
+_VERSION_SEGMENT = re.compile(
+    r"^(v?\d+(\.\d+)*([-_.][0-9A-Za-z]+)*|[0-9a-f]{7,40}|rev(ision)?[-_]?\w+)$", re.IGNORECASE
+)
 
 
 def image_version(image: str) -> str:

@@ -21,7 +21,7 @@ def commands(command: Sequence[str], args: Sequence[str], env: Mapping[str, str]
     """
     The commands that a container runs, each as its words, in order.
 
-    A script of ``sh -c`` is taken apart; words after the script (which it sees as ``$@``) are added to its last command.
+    A script of ``sh -c`` is taken apart; words after it (which it sees as ``$@``) are added to its last command.
     Variables with a literal value are filled in; ``$(NAME)``, ``${NAME:-default}`` and ``$NAME`` are understood.
 
     >>> commands(["sh", "-c"], ["ray start; vllm serve $M --port 1"], {"M": "org/x"})

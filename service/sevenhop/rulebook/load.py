@@ -242,7 +242,7 @@ def _since_problems(document: Document, written: RuleFile, facts: Mapping[str, F
         said = where_else(written.since, facts, written.subject) or f"{written.since} is no fact of {written.subject}"
         return [Problem(document.path, line, "rule-unknown-fact", said + did_you_mean(written.since, times))]
     if written.since not in times:
-        text = f"since: {written.since} is a {visible[written.since].type}, not a timestamp"
+        text = f"since: expected a timestamp, {written.since} is of type {visible[written.since].type}"
         return [Problem(document.path, line, "rule-since-not-a-time", text)]
     return []
 

@@ -35,5 +35,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("severty", ["severity", "status"])
     '; did you mean severity?'
     """
-    close = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    # The part of a dotted name is no help to somebody who wrote a dotted one.
+    alike = [name for name in known if "." in name or "." not in word]
+    close = get_close_matches(word, alike, n=1, cutoff=0.6)
     return f"; did you mean {close[0]}?" if close else ""

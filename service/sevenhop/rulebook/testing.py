@@ -26,7 +26,7 @@ from sevenhop.rulebook.load import TEST_SUFFIX, Rulebook, read_files, schema_pro
 from sevenhop.rulebook.names import visible_facts
 from sevenhop.rulebook.problem import Problem, did_you_mean
 from sevenhop.rulebook.schema import Status, format_duration, parse_duration
-from sevenhop.rulebook.timeline import Expectation, Moment, News, TestFile, Timeline
+from sevenhop.rulebook.timeline import KEYS, Expectation, Moment, News, TestFile, Timeline
 from sevenhop.rulebook.yaml_nodes import Document, read_document
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -137,8 +137,10 @@ def _read(document: Document, book: Rulebook, facts: Mapping[str, FactSpec]) -> 
     try:
         written = TestFile.model_validate(document.data)
     except ValidationError as error:
-        return None, problems + schema_problems(document, error, TestFile.model_fields, "test")
+        return None, problems + schema_problems(document, error, KEYS, "test")
     rule = book.rule(written.rule)
+    if rule is None and any(PurePath(p.path).stem == written.rule for p in book.problems):
+        return None, problems  # the rule has problems of its own, told there
     if rule is None:
         hint = did_you_mean(written.rule, [r.id for r in book.rules])
         text = f"there is no rule {written.rule}{hint}"

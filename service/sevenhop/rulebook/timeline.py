@@ -71,3 +71,7 @@ class TestFile(Model):
 
     rule: Slug
     tests: Annotated[list[Timeline], Field(min_length=1)]
+
+
+KEYS = tuple(dict.fromkeys(key for model in (TestFile, Timeline, Moment, Expectation) for key in model.model_fields))
+"""Every key that a test file may have, at any level."""

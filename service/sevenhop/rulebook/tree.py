@@ -86,9 +86,9 @@ def references(serialized: bytes) -> set[str]:
         if number != 2:
             continue
         for key, entry in wire.fields(wire.message(value)):
-            if key == 2:  # the map entry's value, a Reference; its field 1 is the name, field 3 the overloads
+            if key == 2:  # the map entry's value, a Reference; its field 1 is a variable's name
                 reference = dict(wire.fields(wire.message(entry)))
-                if 1 in reference and 3 not in reference:
+                if 1 in reference:
                     names.add(wire.text(reference[1]))
     return names
 

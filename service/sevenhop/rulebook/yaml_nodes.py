@@ -12,6 +12,7 @@ from sevenhop.rulebook.problem import Problem
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MOST_VALUES = 20_000  # aliases of aliases grow without bound; no file of people has that many values
 _MOST_BYTES = 1_000_000
+_TAGS = frozenset(["str", "int", "float", "bool", "null", "timestamp", "map", "seq"])
 
 Path = tuple[str | int, ...]
 """Keys and indexes from the top of the document."""
@@ -80,6 +81,9 @@ class _Reader:
         if id(node) in around:
             raise ValueError("an anchor contains itself")
         self.document.lines.setdefault(path, node.start_mark.line + 1)
+        if node.tag.removeprefix("tag:yaml.org,2002:") not in _TAGS:
+            self._problem(node.start_mark.line + 1, "yaml-tag", f"expected plain values, got {node.tag}")
+            return None
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path, (*around, id(node)))
         if isinstance(node, yaml.SequenceNode):
@@ -103,9 +107,6 @@ class _Reader:
     def _scalar(self, node: yaml.Node, path: Path) -> Any:
         block = getattr(node, "style", None) in ("|", ">")
         self.document.text_lines[path] = node.start_mark.line + (2 if block else 1)
-        if not node.tag.startswith("tag:yaml.org,2002:") or node.tag.endswith((":merge", ":python")):
-            self._problem(node.start_mark.line + 1, "yaml-tag", f"tag {node.tag} is not used here")
-            return node.value
         return self.loader.construct_object(node)
 
     def _problem(self, line: int, code: str, message: str) -> None:

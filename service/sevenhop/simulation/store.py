@@ -138,6 +138,11 @@ class Store:
             at -= 1
         return changes[at:]
 
+    def last_change(self, kind: str) -> int:
+        """Revision of the newest change of a kind; 0 if there was none."""
+        table = self._table(kind)
+        return table.changes[-1].revision if table.changes else table.forgotten
+
     def forget_history(self, kind: str) -> None:
         """Forget all changes so far, as a restart of the API server does: older watches get 410."""
         table = self._table(kind)

@@ -15,6 +15,7 @@ from sevenhop.simulation.server import ApiServerSimulation
 from sevenhop.simulation.store import Store
 from sevenhop.sources.kubernetes.api import Access, ApiServer
 from sevenhop.sources.kubernetes.limits import Limits
+from sevenhop.sources.kubernetes.observe import Record
 from sevenhop.sources.kubernetes.source import KubernetesSource
 from sevenhop.sources.kubernetes.status import KindStatus
 
@@ -67,7 +68,9 @@ class Heard:
             self.details[event.kind] = event.detail
 
     def of(self, kind: str) -> list[Event]:
-        return [e for e in self.events if isinstance(e, Applied | Deleted | Unreadable | SourceChanged) and e.kind == kind]
+        return [
+            e for e in self.events if isinstance(e, Applied | Deleted | Unreadable | SourceChanged) and e.kind == kind
+        ]
 
     def changes_of(self, kind: str) -> list[tuple[str, str]]:
         """(event, name@resourceVersion) of every object told."""
@@ -139,6 +142,7 @@ async def bench(
     prepare: Callable[[Bench], None] | None = None,
     source_kinds: Iterable[Kind] | None = None,
     access: Callable[[str], ApiServer] | None = None,
+    record: Record | None = None,
     **server: Any,
 ) -> AsyncIterator[Bench]:
     """A source that runs against a server of these kinds; `prepare` fills it before the source starts."""
@@ -147,7 +151,7 @@ async def bench(
         prepare(made)
     async with made.server.serve() as url, (access or _plain)(url) as api:
         made.source = KubernetesSource(
-            api, source_kinds or made.kinds, clock=now, limits=limits, rng=random.Random(7)
+            api, source_kinds or made.kinds, clock=now, limits=limits, rng=random.Random(7), record=record
         )
         running = asyncio.create_task(made.source.run(made.heard.emit))
         try:

@@ -19,7 +19,7 @@ from sevenhop.core.alerts.step import (
     elapse,
     ended,
     frozen,
-    labels_differ,
+    looks_different,
     resumed,
     step,
 )
@@ -66,7 +66,7 @@ class _Plan:
         self.rules = tuple(rules)
         watched: dict[str, list[Rule]] = {}
         for rule in self.rules:
-            for name in rule.reads | rule.shows | ({rule.since} if rule.since else set()):
+            for name in rule.reads | ({rule.since} if rule.since else set()):
                 watched.setdefault(name, []).append(rule)
         self.names = tuple(sorted(watched))
         self.by_position = tuple(tuple(watched[name]) for name in self.names)
@@ -219,6 +219,10 @@ class AlertBook:
         """Every alert that is not inactive, ordered by rule and subject."""
         return [self._alerts[key] for key in sorted(self._alerts)]
 
+    def has_active(self) -> bool:
+        """Whether any alert is not inactive."""
+        return bool(self._alerts)
+
     def alert(self, rule_id: str, subject: Subject) -> Alert | None:
         """None while inactive."""
         return self._alerts.get((rule_id, subject))
@@ -272,8 +276,8 @@ class AlertBook:
             return
         stepped = {rule.id for rule in affected}
         for rule_id in sorted(self._active[subject] - stepped):
-            if labels_differ(self._alerts[(rule_id, subject)], facts):
-                rule = self._rules[rule_id]
+            rule = self._rules[rule_id]
+            if looks_different(self._alerts[(rule_id, subject)], rule, facts):
                 self._step(rule, subject, facts, rule.evaluate(facts), changes, now)
 
     def _step(

@@ -203,6 +203,8 @@ def _seconds(start: datetime, end: datetime) -> float:
     return max(0.0, (end - start).total_seconds())
 
 
-def labels_differ(alert: Alert, facts: Mapping[str, object]) -> bool:
-    """Whether the subject's labels are no longer those of the alert."""
-    return any(facts.get(name, "") != value for name, value in alert.labels.items() if name != "cluster")
+def looks_different(alert: Alert, rule: Rule, facts: Mapping[str, object]) -> bool:
+    """Whether the subject's labels, or the facts that are only shown, are no longer those of the alert."""
+    if any(facts.get(name, "") != value for name, value in alert.labels.items() if name != "cluster"):
+        return True
+    return any(facts.get(name) != alert.values.get(name) for name in rule.shows)

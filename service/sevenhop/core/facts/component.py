@@ -207,8 +207,9 @@ _FROM_ROOT = ("component.desired", "component.min", "component.intended_zero", "
 
 
 class NotCreated(msgspec.Struct, frozen=True, gc=False):
-    """Pods that a controller asks for and the API server refuses: they wait without existing."""
+    """Pods that a controller, as ``Kind/name``, asks for and the API server refuses: they wait without existing."""
 
+    controller: str
     pods: int
     gpus: int
     since: datetime | None

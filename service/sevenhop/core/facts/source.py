@@ -44,13 +44,50 @@ SPECS: tuple[FactSpec, ...] = (
         doc="The API server refuses us this kind.",
         not_applicable=False,
     ),
+    _row(
+        name="source.rulebook_problems",
+        type=FactType.INT,
+        unit="problems",
+        doc="Of the rulebook's files as they are now; with any, the earlier rulebook stays in force.",
+        source="our own rulebook",
+        not_applicable=0,
+    ),
+    _row(
+        name="source.rules_broken",
+        type=FactType.INT,
+        unit="rules",
+        doc="Rules whose expression fails although every fact is there; their alerts are frozen.",
+        source="our own rulebook",
+        not_applicable=0,
+    ),
+    _row(
+        name="source.outbox_stuck",
+        type=FactType.BOOL,
+        doc="Messages wait, and the last attempt to deliver one failed.",
+        source="our own outbox",
+        not_applicable=False,
+    ),
 )
 
 
-def derive(state: SyncState, *, unreadable: int) -> Facts:
-    """Facts of one kind's source; `unreadable` counts its objects that we could not decode."""
-    fresh: bool | Unknown = state in (SyncState.SYNCED, SyncState.ABSENT)
-    if state is SyncState.NOT_SYNCED:
+RULEBOOK = "rulebook"
+OUTBOX = "outbox"
+"""Sources that are parts of ourselves: in any state but `SYNCED` they have a problem, which their detail tells."""
+
+
+def derive(kind: str, state: SyncState, *, detail: str = "", unreadable: int = 0, rules_broken: int = 0) -> Facts:
+    """
+    Facts of one kind's source, or of a part of ourselves.
+
+    Args:
+        detail: Of the state; of a rulebook with problems it begins with their number.
+        unreadable: Objects of the kind that we could not decode.
+        rules_broken: Rules whose expression fails although every fact is there.
+    """
+    healthy = state in (SyncState.SYNCED, SyncState.ABSENT)
+    ours = kind in (RULEBOOK, OUTBOX)
+    fresh: bool | Unknown = healthy or ours
+    if state is SyncState.NOT_SYNCED and not ours:
         fresh = Unknown(UnknownReason.NOT_SYNCED)
     elif state is SyncState.NO_SOURCE:
         fresh = Unknown(UnknownReason.NO_SOURCE)
@@ -60,4 +97,12 @@ def derive(state: SyncState, *, unreadable: int) -> Facts:
         "source.clock_skew_s": Unknown(UnknownReason.NO_SOURCE, "no source tells its time"),
         "source.unreadable": unreadable,
         "source.forbidden": state is SyncState.FORBIDDEN,
+        "source.rulebook_problems": 0 if healthy or kind != RULEBOOK else _leading_number(detail),
+        "source.rules_broken": rules_broken if kind == RULEBOOK else 0,
+        "source.outbox_stuck": kind == OUTBOX and not healthy,
     }
+
+
+def _leading_number(text: str) -> int:
+    word = text.split(" ", 1)[0]
+    return int(word) if word.isdecimal() else 1

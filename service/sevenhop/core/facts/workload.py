@@ -79,7 +79,7 @@ def gang_incomplete(rows: Iterable[PodRow]) -> bool:
     placed: set[tuple[str, str]] = set()
     waiting: set[tuple[str, str]] = set()
     for row in rows:
-        if not row.live:
+        if not row.live or not (row.gang or row.group):
             continue
         together = [("gang", row.gang)] if row.gang else []
         together += [(row.component, row.group)] if row.group else []

@@ -13,9 +13,11 @@ from sevenhop.core.subject import Hop
 class Strength(IntEnum):
     """How much a recognised text says about the cause; a stronger one always wins."""
 
-    SYMPTOM = 0  # says that something is wrong, never what: CrashLoopBackOff, "Engine core initialization failed"
-    GENERIC = 1  # says what happened, not why: an exit code, a probe that kills
-    CAUSE = 2
+    CONSEQUENCE = 0  # seen from a later hop: not ready, no endpoints
+    UNEXPLAINED = 1  # says that something is wrong, never what: CrashLoopBackOff, an exit code
+    SYMPTOM = 2  # says which part is wrong, never why: "Engine core initialization failed", Back-off pulling image
+    GENERIC = 3  # says what happened, not why: killed, a probe that gives up
+    CAUSE = 4
 
 
 class Cause(msgspec.Struct, frozen=True, gc=False):
@@ -34,6 +36,11 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
     meaning: str
     next_steps: tuple[str, ...]
     strength: Strength = Strength.CAUSE
+
+    @property
+    def is_symptom(self) -> bool:
+        """Never the cause of anything when something else is known."""
+        return self.strength <= Strength.SYMPTOM
 
 
 def table(*rows: Cause) -> dict[str, Cause]:

@@ -1,172 +1,209 @@
 """
-Which failure a text speaks of.
+Why a pod is not well, from its status, its Events and log lines.
 
-Texts come from a pod's status, from Events and, where that is allowed, from log lines.  Only the line that matched is
-ever shown, masked and cut (`failures_quote`).
+Cause before symptom: what Kubernetes repeats every few minutes (CrashLoopBackOff, Back-off pulling image) is named
+only where nothing better is known, and then as what it is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from enum import StrEnum
+from collections.abc import Sequence
+from datetime import datetime
 
-import msgspec
-
-from sevenhop.core.hops import failures_device, failures_model, failures_serving, failures_startup
-from sevenhop.core.hops.causes import CAUSES, Cause, Strength
+from sevenhop.core.hops.causes import CAUSES
+from sevenhop.core.hops.diagnosis import Category, Confidence, Diagnosis, Evidence
+from sevenhop.core.hops.failures_evidence import (
+    SCHEDULING_EVENTS,
+    Clue,
+    clues_of_events,
+    clues_of_logs,
+    clues_of_status,
+)
 from sevenhop.core.hops.failures_quote import quote
-from sevenhop.core.hops.scheduler_text import classify_scheduler_message
-from sevenhop.core.subject import HOPS
+from sevenhop.core.hops.failures_text import Context as Context
+from sevenhop.core.hops.failures_text import FailureClass as FailureClass
+from sevenhop.core.hops.failures_text import classify_text as classify_text
+from sevenhop.core.hops.failures_waiting import why_unscheduled
+from sevenhop.core.hops.pods import NotWell, awaits_node, not_well_reason, served_statuses
+from sevenhop.core.objects.cluster import Event
+from sevenhop.core.objects.pod import Pod
+from sevenhop.core.subject import Hop
 
-
-class Context(StrEnum):
-    """Where a text stood."""
-
-    STATUS = "status"  # pod.status.reason and message, conditions
-    WAITING = "waiting"
-    TERMINATED = "terminated"
-    EVENT = "event"
-    CONDITION = "condition"  # of a framework's custom resource
-    LOG = "log"
-
-
-class FailureClass(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """
-    What a text speaks of.
-
-    Attributes:
-        cause: The row of the published table.
-        line: The matching line, masked, at most 200 characters.
-        hint: What the numbers in the line advise; empty where they advise nothing.
-    """
-
-    cause: Cause
-    context: Context
-    line: str
-    hint: str = ""
-
-    @property
-    def rank(self) -> tuple[int, int, int]:
-        """Smaller is the better explanation: causes before symptoms, early hops first, then the table's order."""
-        return (-self.cause.strength, HOPS.index(self.cause.hop), _ORDER[self.cause.slug])
-
-
-_ORDER = {slug: position for position, slug in enumerate(CAUSES)}
-_WORDS: tuple[tuple[Cause, re.Pattern[str]], ...] = tuple(
-    (CAUSES[slug], re.compile(words, re.I))
-    for slug, words in (
-        *failures_device.WORDS,
-        *failures_startup.WORDS,
-        *failures_model.WORDS,
-        *failures_serving.WORDS,
-    )
+_FETCHES_MODEL = re.compile(r"storage-initializer|model|download|fetch|weights|hf-|cache-warm|puller", re.IGNORECASE)
+_WAITS_FOR_HEAD = re.compile(r"wait-gcs|wait-(?:for-)?(?:head|leader)", re.IGNORECASE)
+_UNEXPLAINED = frozenset(
+    {"crash-loop-unexplained", "exit-code-unexplained", "container-creating", "init-waiting", "exited-unexpectedly"}
 )
+_SHOWN_CLUES = 4
 
-_MAX_LINE_CHARS = 4_000
-_MAX_LINES = 2_000
-_MAX_CHARS = 200_000
-_INFORMATION = re.compile(r"^\W{0,3}(?:\([^)]{0,60}\)\s*)?(?:\[?\d[\d:.\-T ,Z/]{4,30}\]?\s*)?\W?(?:INFO|DEBUG|TRACE)\b")
-
-# "Pull" and "image" in a text about weights, and the other way round: what is asked for decides.
-_IMAGE_TEXT = re.compile(
-    r"failed to pull|pull(?:ing)? (?:and unpack )?image|errimagepull|imagepullbackoff|resolve reference|pull access denied"
-    r"|toomanyrequests|registryunavailable|manifest",
-    re.I,
+_MODEL_FLAG = re.compile(
+    r"^--?(?:model|model[-_](?:path|id|name|dir|repo)|m|checkpoint|repo[-_]id)(?:=(?P<value>.+))?$"
 )
-_IMAGE = frozenset(slug for slug in CAUSES if slug.startswith("image-"))
-_PROBE_TEXT = re.compile(r"^\s*(?:startup|readiness|liveness) probe (?:failed|errored)", re.I)
+_MODEL_VARIABLES = ("MODEL_ID", "HF_MODEL_ID", "MODEL_NAME", "MODEL_PATH", "MODEL", "STORAGE_URI", "NIM_MODEL_NAME")
+_URI = re.compile(r"^(?:hf|s3|gs|pvc|oci|https?|abfss?|wasbs?|hdfs|webhdfs|ngc)://", re.IGNORECASE)
 
 
-def classify_text(text: str, *, context: Context = Context.LOG) -> FailureClass | None:
+def why_not_well(
+    pod: Pod, events: Sequence[Event], *, now: datetime | None, logs: Sequence[str] = ()
+) -> Diagnosis | None:
     """
-    The best explanation in `text`: a cause before a symptom, whatever their order.
+    Why the pod is not well.
+
+    Args:
+        events: Kubernetes Events about this pod, in any order; those of a stage that it has passed are left aside.
+        now: None takes the newest time that the pod mentions.
+        logs: Lines of its containers, oldest first; only a line that matches is shown.
 
     Returns:
-        None if nothing in it is known.
+        None if the pod is well (`pods.not_well_reason`).
     """
-    return min(classify_lines(text, context=context), key=lambda found: found.rank, default=None)
-
-
-def classify_lines(text: str, *, context: Context) -> list[FailureClass]:
-    """Every line that says something, each with its best explanation, in the order of the text."""
-    lines = text[:_MAX_CHARS].splitlines()[:_MAX_LINES]
-    found = [match for line in lines if (match := _classify_line(line, context))]
-    if not found and len(lines) > 1:
-        # A sentence that was wrapped.
-        whole = _classify_line(" ".join(lines), context)
-        found = [whole] if whole else []
-    return found
-
-
-def best(found: Iterable[FailureClass]) -> FailureClass | None:
-    """The best explanation; of equals the earliest."""
-    return min(found, key=lambda failure: failure.rank, default=None)
-
-
-def classify_logs(lines: Sequence[str]) -> list[FailureClass]:
-    """The lines of a log that say something; lines at level INFO and below only tell of symptoms."""
-    return [match for line in lines[-_MAX_LINES:] for match in classify_lines(line, context=Context.LOG)]
-
-
-def _classify_line(line: str, context: Context) -> FailureClass | None:
-    line = line[:_MAX_LINE_CHARS]
-    if not line.strip():
+    reason = not_well_reason(pod, now)
+    if reason is None:
         return None
-    candidates = [(cause, match) for cause, words in _WORDS if (match := words.search(line))]
-    candidates = _relevant(candidates, line, context)
-    if candidates:
-        cause, match = min(candidates, key=lambda pair: _rank(pair[0]))
-        return FailureClass(cause=cause, context=context, line=quote(line, match.start()), hint=_hint(cause.slug, line))
-    if context in (Context.EVENT, Context.CONDITION, Context.STATUS):
-        return _scheduling(line, context)
-    return None
+    if reason is NotWell.STUCK_TERMINATING:
+        return _stuck_terminating(pod)
+    if awaits_node(pod):
+        found = why_unscheduled(pod, events)
+        if found.cause != "pending-unexplained" or not events:
+            return found
+        # Its node's name was left out, but its Events are a kubelet's.
+        clues = clues_of_events(pod, events)
+        return _best(pod, clues) if clues else found
+    clues = [*clues_of_status(pod, events), *clues_of_events(pod, events), *clues_of_logs(logs)]
+    if not clues:
+        return _unexplained(pod, reason)
+    return _best(pod, clues)
 
 
-def _relevant(
-    candidates: list[tuple[Cause, re.Match[str]]], line: str, context: Context
-) -> list[tuple[Cause, re.Match[str]]]:
-    if context is Context.LOG and _INFORMATION.match(line):
-        return [pair for pair in candidates if pair[0].strength is Strength.SYMPTOM]
-    if _PROBE_TEXT.match(line):
-        # What the probe answered (connection refused, 503) is no finding of its own.
-        return [pair for pair in candidates if pair[0].slug in ("slow-load", "liveness-failing", "not-ready", "by-design-not-ready")]
-    about_image = bool(_IMAGE_TEXT.search(line))
-    if about_image:
-        only = [pair for pair in candidates if pair[0].slug in _IMAGE or pair[0].slug == "secret-missing"]
-        return only or candidates
-    if context in (Context.LOG, Context.TERMINATED, Context.CONDITION):
-        # A program never pulls images; "image" in its log is a picture or a path.
-        return [pair for pair in candidates if pair[0].slug not in _PULL_CAUSES]
-    return candidates
+def why_not_well_by_events(events: Sequence[Event]) -> Diagnosis | None:
+    """
+    The same for a pod that only its Events tell of.
 
-
-_PULL_CAUSES = _IMAGE - {"image-content", "image-platform", "image-pull-unexplained", "image-name", "image-never-pull"}
-
-
-def _rank(cause: Cause) -> tuple[int, int, int]:
-    return (-cause.strength, HOPS.index(cause.hop), _ORDER[cause.slug])
-
-
-def _scheduling(line: str, context: Context) -> FailureClass | None:
-    verdict = classify_scheduler_message(line)
-    if verdict is None:
+    Returns:
+        None if none of them says that something is wrong.
+    """
+    pod = Pod()
+    waiting = [event for event in events if event.reason in SCHEDULING_EVENTS or not event.reason]
+    clues = clues_of_events(pod, [event for event in events if event.reason not in SCHEDULING_EVENTS])
+    if waiting and not clues:
+        found = why_unscheduled(pod, waiting)
+        return None if found.cause == "pending-unexplained" else found
+    if not clues:
         return None
-    return FailureClass(cause=CAUSES[verdict.cause], context=context, line=quote(line))
+    return _best(pod, clues)
 
 
-_KV_TOKENS = (
-    re.compile(r"estimated maximum model length is\s+(?P<tokens>\d+)", re.I),
-    re.compile(r"stored in (?:the )?kv cache \((?P<tokens>\d+)\)", re.I),
-)
-_DERIVED_LENGTH = re.compile(r"derived max_model_len \([^)\d]*(?P<tokens>\d+)", re.I)
+def _best(pod: Pod, clues: Sequence[Clue]) -> Diagnosis:
+    """The best explanation; where its text explains nothing, an init container's name may."""
+    ranked = sorted(clues, key=lambda clue: clue.failure.rank)
+    best = ranked[0]
+    slug = best.failure.cause.slug
+    if slug in _UNEXPLAINED or slug == "probe-kill":
+        if _WAITS_FOR_HEAD.search(best.container):
+            slug = "ray-head-unreachable"
+        elif best.is_init and slug in _UNEXPLAINED and _FETCHES_MODEL.search(best.container):
+            slug = "artifact-fetch-unexplained"
+    return _diagnosis(pod, slug, best, ranked)
 
 
-def _hint(slug: str, line: str) -> str:
-    if slug == "kv-cache-too-small":
-        tokens = next((match["tokens"] for words in _KV_TOKENS if (match := words.search(line))), None)
-        return f"Set `--max-model-len` to at most {tokens}." if tokens else ""
-    if slug == "engine-config":
-        derived = _DERIVED_LENGTH.search(line)
-        return f"Set `--max-model-len` to at most {derived['tokens']}." if derived else ""
+def _unexplained(pod: Pod, reason: NotWell) -> Diagnosis:
+    slug, container = _fallback(pod, reason)
+    row = CAUSES[slug]
+    where = f" (container {container})" if container else ""
+    return Diagnosis(
+        hop=row.hop,
+        category=row.category,
+        cause=slug,
+        confidence=Confidence.UNKNOWN,
+        summary=row.meaning.rstrip(".") + where,
+        evidence=(Evidence(f"pod/{pod.metadata.name}", f"phase {pod.status.phase or 'not stated'}, {reason}"),),
+        next_steps=row.next_steps,
+    )
+
+
+def _fallback(pod: Pod, reason: NotWell) -> tuple[str, str]:
+    """(cause, container) where no text says anything."""
+    if reason is NotWell.UNREACHABLE:
+        return "node-lost", ""
+    if reason is NotWell.FAILED:
+        return "pod-failed-unexplained", ""
+    if reason is NotWell.NOT_READY:
+        unready = next((s.name for s in served_statuses(pod) if not s.ready), "")
+        return "not-ready-unexplained", unready
+    for status in pod.status.init_container_statuses:
+        if status.state.running or (status.state.waiting and status.state.waiting.reason != "PodInitializing"):
+            if _WAITS_FOR_HEAD.search(status.name):
+                return "ray-head-unreachable", status.name
+            return ("artifact-fetching" if _FETCHES_MODEL.search(status.name) else "init-waiting"), status.name
+    waiting = next((s.name for s in pod.status.container_statuses if s.state.waiting), "")
+    if reason is NotWell.CONTAINER_FAILED:
+        return "crash-loop-unexplained", waiting
+    return "container-creating", waiting
+
+
+def _diagnosis(pod: Pod, slug: str, best: Clue, clues: Sequence[Clue]) -> Diagnosis:
+    row = CAUSES[slug]
+    failure = best.failure
+    where = f"container {best.container}" if best.container else best.source
+    place = ""
+    if row.hop is Hop.MODEL:
+        artifact, node = _artifact(pod), pod.spec.node_name
+        place = f" (model {artifact}" if artifact else ""
+        place += (f" on node {node}" if place else f" (node {node}") if node else ""
+        place += ")" if place else ""
+    steps = (failure.hint, *row.next_steps) if failure.hint else row.next_steps
+    if row.category is Category.UNKNOWN or row.is_symptom:
+        confidence = Confidence.UNKNOWN
+    else:
+        confidence = Confidence.CERTAIN if best.is_certain else Confidence.LIKELY
+    return Diagnosis(
+        hop=row.hop,
+        category=row.category,
+        cause=slug,
+        confidence=confidence,
+        summary=f"{row.meaning.rstrip('.')}{place}: {where}: {failure.line}",
+        evidence=_evidence(clues),
+        next_steps=steps,
+    )
+
+
+def _evidence(clues: Sequence[Clue]) -> tuple[Evidence, ...]:
+    """The best clues, each line once."""
+    shown: dict[str, Evidence] = {}
+    for clue in clues:
+        shown.setdefault(clue.failure.line, Evidence(clue.source, clue.failure.line))
+    return tuple(shown.values())[:_SHOWN_CLUES]
+
+
+def _stuck_terminating(pod: Pod) -> Diagnosis:
+    row = CAUSES["stuck-terminating"]
+    finalizers = ", ".join(pod.metadata.finalizers)
+    held = f"finalizers {finalizers}" if finalizers else "no finalizer: its node does not confirm that it ended"
+    since = pod.metadata.deletion_timestamp
+    return Diagnosis(
+        hop=row.hop,
+        category=row.category,
+        cause=row.slug,
+        confidence=Confidence.CERTAIN,
+        summary=f"The pod should have been gone by {since:%Y-%m-%dT%H:%M:%SZ} and still exists: {held}",
+        evidence=(Evidence(f"pod/{pod.metadata.name} metadata", held),),
+        next_steps=row.next_steps,
+    )
+
+
+def _artifact(pod: Pod) -> str:
+    """The model that the pod's containers name; empty if none does."""
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        words = [*container.command, *container.args]
+        for position, word in enumerate(words):
+            flag = _MODEL_FLAG.match(word)
+            value = (flag["value"] or next(iter(words[position + 1 : position + 2]), "")) if flag else ""
+            if not value and _URI.match(word):
+                value = word
+            if value and not value.startswith("-"):
+                return quote(value)
+        for variable in container.env:
+            if variable.name in _MODEL_VARIABLES and variable.value:
+                return quote(variable.value)
     return ""

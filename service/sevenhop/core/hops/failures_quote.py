@@ -15,36 +15,37 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]+")
 
 # Longer than this is cut before masking, so that no line makes it slow; the remainder is never shown.
-_MAX_CHARS = 8_000
+_MAX_CHARS = 4_000
 
-_SECRETS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
-        (r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*", MASK),
-        # user:password@host
-        (r"(?i)\b([a-z][a-z0-9+.-]*://)[^\s/@]+@", rf"\1{MASK}@"),
-        # Everything in a query may be a signature.
-        (r"(?i)(\bhttps?://[^\s?\"'<>]+\?)[^\s\"'<>]+", rf"\1{MASK}"),
-        (r"(?i)\b(bearer|basic|token|apikey)(\s+)(?=[^\s\"',;]*\d)[\w.~+/=-]{12,}", rf"\1\2{MASK}"),
-        (r"(?i)(\bauthorization[\"']?\s*[:=]\s*[\"']?)(?:(bearer|basic|token)\s+)?[^\s\"',;}]+", rf"\1{MASK}"),
-        # key=value, "key": "value", --key value, KEY=value
-        (
-            r"(?i)([\w-]*(?:token|secret|passwd|password|passphrase|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key"
-            r"|credential|signature|client[_-]?id|cookie|session[_-]?id)s?(?:[_-]?(?:value|key|access[_-]?key))?"
-            r"[\"']?\s*(?:=>|[:=])\s*[\"']?)[^\s\"',;}&]+",
-            rf"\1{MASK}",
-        ),
-        (r"(?i)(--[\w-]*(?:token|secret|password|api-?key)\s+)[^\s\"',;-][^\s\"',;]*", rf"\1{MASK}"),
-        # Tokens that can be told by their prefix
-        (
-            r"\b(?:hf_|api_org_|sk-|sk_|pk_|rk_|ghp_|gho_|ghu_|ghs_|ghr_|github_pat_|glpat-|xox[abeoprs]-|xapp-|nvapi-|"
-            r"npm_|pypi-|dop_v1_|shpat_|AIza|ya29\.|AKIA|ASIA|AROA|hvs\.|s\.|eyJ)[A-Za-z0-9_.~+/=-]{8,}",
-            MASK,
-        ),
-        # Anything long that mixes the three kinds of letters is a key rather than a name; hashes are lower-case hex.
-        (r"\b(?=[A-Za-z0-9+_-]*[a-z])(?=[A-Za-z0-9+_-]*[A-Z])(?=[A-Za-z0-9+_-]*\d)[A-Za-z0-9+_]{32,}={0,2}", MASK),
-    )
+_PROMISING_NAMES = (
+    r"(?:token(?!s\b|iz|_id)|secret|passw(?:or)?d|passphrase|pwd|api[_-]?key|access[_-]?key|private[_-]?key|credential"
+    r"|signature|client[_-]?id|cookie|session[_-]?id)"
 )
+_BEGINNINGS = (
+    r"(?:hf_|api_org_|sk-|sk_|pk_|rk_|gh[oprsu]_|github_pat_|glpat-|xox[abeoprs]-|xapp-|nvapi-|npm_|pypi-|dop_v1_"
+    r"|shpat_|AIza|ya29\.|AKIA|ASIA|AROA|hvs\.|eyJ)"
+)
+
+_RULES = (
+    (r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*", MASK),
+    # Credentials before a host.
+    (r"(?i)([a-z0-9]://)[^\s/@]+@", rf"\1{MASK}@"),
+    # Everything in a query may be a signature.
+    (r"(?i)(\bhttps?://[^\s?\"'<>]{1,2000}\?)[^\s\"'<>]+", rf"\1{MASK}"),
+    (r"(?i)(\bauthorization[\"']?\s*[:=]\s*[\"']?)(?:(?:bearer|basic|token)\s+)?[^\s\"',;}]+", rf"\1{MASK}"),
+    (r"(?i)\b(bearer|basic)(\s+)[\w.~+/=-]{8,}", rf"\1\2{MASK}"),
+    # A name that promises a secret, and what follows it.
+    (rf"(?i)({_PROMISING_NAMES}[\w-]{{0,40}}[\"']?\s*(?:=>|[:=])\s*[\"']?)[^\s\"',;}}&]+", rf"\1{MASK}"),
+    (rf"(?i)(--[\w-]{{0,40}}{_PROMISING_NAMES}\s+)[^\s\"',;-][^\s\"',;]*", rf"\1{MASK}"),
+    # Tokens that can be told by how they begin, wherever they stand.
+    (rf"{_BEGINNINGS}[A-Za-z0-9_.~+/=-]{{8,}}", MASK),
+    # What is long and mixes all kinds of letters is a key rather than a name; hashes are lower-case hexadecimal.
+    (
+        r"\b(?=[A-Za-z0-9+_]*[a-z])(?=[A-Za-z0-9+_]*[A-Z])(?=[A-Za-z0-9+_]*\d)[A-Za-z0-9+_]{32,}={0,2}",
+        MASK,
+    ),
+)
+_SECRETS = tuple((re.compile(pattern), replacement) for pattern, replacement in _RULES)
 
 
 def mask(text: str) -> str:

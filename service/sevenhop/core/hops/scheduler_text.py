@@ -10,6 +10,7 @@ import re
 
 from sevenhop.core.hops.causes_scheduling_text import SCHEDULING_TEXT_CAUSES
 from sevenhop.core.hops.diagnosis import Category, Confidence, Diagnosis, Evidence
+from sevenhop.core.hops.failures_quote import SHOWN_CHARS, quote
 from sevenhop.core.hops.scheduler_text_admission import read_admission
 from sevenhop.core.hops.scheduler_text_autoscaler import read_autoscaler
 from sevenhop.core.hops.scheduler_text_message import Preemption as Preemption
@@ -19,8 +20,7 @@ from sevenhop.core.hops.scheduler_text_queues import Verdict, read_gang, read_ga
 from sevenhop.core.hops.scheduler_text_reasons import Reason as Reason
 from sevenhop.core.hops.scheduler_text_reasons import Stage, binding, read_reasons
 
-_MAX_CHARS = 20_000
-_SHOWN_CHARS = 200
+_MAX_CHARS = 8_000
 
 
 def classify_scheduler_message(text: str, *, wants_gpu: bool | None = None) -> Diagnosis | None:
@@ -60,7 +60,7 @@ def _of_message(message: SchedulerMessage, text: str, *, wants_gpu: bool | None)
     found = binding(message)
     preemption = str(message.preemption) if message.preemption else ""
     if found is None:
-        summary = f"The scheduler's reason is not one that Sevenhop knows: {_cut(next(iter(message.counts)))}"
+        summary = f"The scheduler's reason is not one that Sevenhop knows: {quote(next(iter(message.counts)))}"
         return _diagnosis(("scheduler-text-unread", summary), text, not_preempted=preemption)
     cause = found.cause
     if wants_gpu is False and cause in ("gpu-shortage", "gpu-unavailable"):
@@ -68,7 +68,7 @@ def _of_message(message: SchedulerMessage, text: str, *, wants_gpu: bool | None)
     where = "" if message.total_nodes is None else f" of {message.total_nodes}"
     nodes = "the whole cluster" if found.reason.nodes is None else f"{found.reason.nodes}{where} nodes"
     why = f" ({found.why})" if found.why else ""
-    summary = f"{SCHEDULING_TEXT_CAUSES[cause].meaning.rstrip('.')}: {_cut(found.reason.text)} on {nodes}{why}"
+    summary = f"{SCHEDULING_TEXT_CAUSES[cause].meaning.rstrip('.')}: {quote(found.reason.text)} on {nodes}{why}"
     excluded = sorted(_excluded(message).items(), key=lambda pair: (pair[0] != found.reason.cause, -pair[1]))
     return _diagnosis((cause, summary), text, excluded=tuple(excluded), not_preempted=preemption)
 
@@ -83,14 +83,18 @@ def _excluded(message: SchedulerMessage) -> dict[str, int]:
 
 def _bare_reason(text: str) -> Diagnosis | None:
     """One reason alone, without head and count: "persistentvolumeclaim "x" not found"."""
-    if len(text) > _SHOWN_CHARS or "\n" in text:
+    if len(text) > SHOWN_CHARS or "\n" in text:
         return None
     (reason,) = read_reasons({text: None})
-    if reason.stage not in (Stage.CLUSTER, Stage.VOLUMES) and not re.match(r"(?:node\(s\)|insufficient )", text, re.I):
+    if reason.stage not in (Stage.CLUSTER, Stage.VOLUMES) and not re.match(
+        r"(?:node\(s\)|insufficient )", text, re.IGNORECASE
+    ):
         return None
     if not reason.cause:
         return None
-    return _diagnosis((reason.cause, f"{SCHEDULING_TEXT_CAUSES[reason.cause].meaning.rstrip('.')}: {_cut(text)}"), text)
+    return _diagnosis(
+        (reason.cause, f"{SCHEDULING_TEXT_CAUSES[reason.cause].meaning.rstrip('.')}: {quote(text)}"), text
+    )
 
 
 def _diagnosis(
@@ -105,13 +109,8 @@ def _diagnosis(
         cause=cause,
         confidence=Confidence.UNKNOWN if unknown else Confidence.LIKELY,
         summary=summary,
-        evidence=(Evidence("text", _cut(text)),),
+        evidence=(Evidence("text", quote(text)),),
         next_steps=row.next_steps,
         excluded=excluded,
         not_preempted=not_preempted,
     )
-
-
-def _cut(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"

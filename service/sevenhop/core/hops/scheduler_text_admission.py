@@ -7,35 +7,39 @@ import re
 from sevenhop.core.hops.scheduler_text_queues import Verdict
 
 _EXCEEDED = re.compile(
-    r"exceeded quota: (?P<quota>[\w.-]+), requested: (?P<requested>.*?), used: (?P<used>.*?), limited: (?P<limited>[^\s,]+(?:,[^\s,]+)*)",
-    re.I,
+    r"exceeded quota: (?P<quota>[\w.-]{1,253}), requested: (?P<requested>.{0,300}?), used: (?P<used>.{0,300}?),"
+    r" limited: (?P<limited>[^\s,]{1,253}(?:,[^\s,]{1,253})*)",
+    re.IGNORECASE,
 )
-_EXCEEDED_BARE = re.compile(r"exceeded quota\b|quota exceeded\b|exceeds? (?:the )?(?:\w+ )?quota", re.I)
-_NEEDS_REQUESTS = re.compile(r"failed quota: (?P<quota>[\w.-]+): must specify (?P<what>[^\s]+)", re.I)
-_QUOTA_STATUS = re.compile(r"status unknown for quota: (?P<quota>[\w.-]+)", re.I)
+_EXCEEDED_BARE = re.compile(r"exceeded quota\b|quota exceeded\b|exceeds? (?:the )?(?:\w+ )?quota", re.IGNORECASE)
+_NEEDS_REQUESTS = re.compile(r"failed quota: (?P<quota>[\w.-]{1,253}): must specify (?P<what>[^\s]+)", re.IGNORECASE)
+_QUOTA_STATUS = re.compile(r"status unknown for quota: (?P<quota>[\w.-]{1,253})", re.IGNORECASE)
 _LIMIT_RANGE = re.compile(
-    r"(?:maximum|minimum) (?P<resource>\S+) usage per (?:container|pod|persistentvolumeclaim) is \S+, but"
-    r"|(?P<ratio>\S+) max limit to request ratio per"
-    r"|must be less than or equal to (?P<limit>\S+) limit",
-    re.I,
+    r"(?:maximum|minimum) (?P<resource>\S{1,253}) usage per (?:container|pod|persistentvolumeclaim) is \S{1,253}, but"
+    r"|(?P<ratio>\S{1,253}) max limit to request ratio per"
+    r"|must be less than or equal to (?P<limit>\S{1,253}) limit",
+    re.IGNORECASE,
 )
 _POD_SECURITY = re.compile(
     r"violates podsecurity|forbidden by pod ?security|pod ?security ?polic|unable to validate against any"
     r" (?:pod security policy|security context constraint)|security ?context ?constraint",
-    re.I,
+    re.IGNORECASE,
 )
-_PRIORITY = re.compile(r"no priorityclass with name (?P<name>\S+) was found", re.I)
-_SERVICE_ACCOUNT = re.compile(r"service ?account \"?(?P<name>[^\s\"]+)\"? (?:was )?not found|looking up service account \S+", re.I)
+_PRIORITY = re.compile(r"no priorityclass with name (?P<name>\S{1,253}) was found", re.IGNORECASE)
+_SERVICE_ACCOUNT = re.compile(
+    r"service ?account \"?(?P<name>[^\s\"]{1,253})\"? (?:was )?not found|looking up service account \S{1,253}",
+    re.IGNORECASE,
+)
 _WEBHOOK = re.compile(
-    r"admission webhook \"(?P<name>[^\"]+)\" denied|failed calling webhook \"?(?P<failed>[^\"\s:]+)"
-    r"|validatingadmissionpolicy '(?P<policy>[^']+)'|denied the request",
-    re.I,
+    r"admission webhook \"(?P<name>[^\"]{1,253})\" denied|failed calling webhook \"?(?P<failed>[^\"\s:]+)"
+    r"|validatingadmissionpolicy '(?P<policy>[^']{1,253})'|denied the request",
+    re.IGNORECASE,
 )
-_RUNTIME_CLASS = re.compile(r"runtimeclass(?:\.node\.k8s\.io)? \"?(?P<name>[^\s\"]+)\"? not found", re.I)
+_RUNTIME_CLASS = re.compile(r"runtimeclass(?:\.node\.k8s\.io)? \"?(?P<name>[^\s\"]{1,253})\"? not found", re.IGNORECASE)
 _FORBIDDEN = re.compile(
-    r"error creating: |is forbidden: |is invalid: |create pod .* failed error|failed to create pod"
-    r"|unable to create pods?|pods? .* already exists",
-    re.I,
+    r"error creating: |is forbidden: |is invalid: |create pod .{0,300} failed error|failed to create pod"
+    r"|unable to create pods?|pods? .{0,300} already exists",
+    re.IGNORECASE,
 )
 
 

@@ -10,39 +10,45 @@ from sevenhop.core.hops.scheduler_text_reasons import Reason, binding, is_gpu, r
 
 _NO_SCALE_UP = re.compile(
     r"pod didn'?t trigger scale-?up(?P<old>\s*\(it wouldn'?t fit if a new node is added\))?\s*:?\s*(?P<rest>.*)",
-    re.I | re.S,
+    re.IGNORECASE | re.DOTALL,
 )
 _LOG_LINE = re.compile(
-    r"can'?t be scheduled on (?P<group>[^\s,]+), predicate checking error:\s*(?P<reason>.*?)(?:; predicateName|$)",
-    re.I | re.S,
+    r"can'?t be scheduled on (?P<group>[^\s,]{1,253}), predicate checking error:"
+    r"\s*(?P<reason>.{0,600}?)(?:; predicateName|$)",
+    re.IGNORECASE | re.DOTALL,
 )
 _ADDING = re.compile(
-    r"pod triggered scale-?up|triggeredscaleup|scaled?-?up: .*(?:group|size)|pod should schedule on"
-    r"|scale-up: (?:setting )?group|launched? nodeclaim|waiting for .*nodeclaim",
-    re.I,
+    r"pod triggered scale-?up|triggeredscaleup|scaled?-?up: .{0,300}(?:group|size)|pod should schedule on"
+    r"|scale-up: (?:setting )?group|launched? nodeclaim|waiting for .{0,300}nodeclaim",
+    re.IGNORECASE,
 )
 _MAXED = re.compile(
-    r"max node group size reached|max total nodes in cluster reached|max limit reached|exceeded quota:? \"[^\"]*\", resources"
-    r"|exceed(?:s|ed)? limits? for nodepool|node limits? (?:have|has) been exhausted|nodepool .*limits? exceed"
+    r"max node group size reached|max total nodes in cluster reached|max limit reached"
+    r"|exceeded quota:? \"[^\"]*\", resources"
+    r"|exceed(?:s|ed)? limits? for nodepool|node limits? (?:have|has) been exhausted|nodepool .{0,300}limits? exceed"
     r"|max (?:cluster )?(?:cpu|memory|gpu|nodes?|\w+) limit",
-    re.I,
+    re.IGNORECASE,
 )
 _BACKOFF = re.compile(
-    r"in backoff after failed scale-?up|backed off|failed to (?:scale|increase).*(?:group|size)|failedtoscaleup"
+    r"in backoff after failed scale-?up|backed off|failed to (?:scale|increase).{0,300}(?:group|size)|failedtoscaleup"
     r"|insufficient ?(?:instance)? ?capacity|out of stock|stock-?out|no capacity available|unfulfillablecapacity"
     r"|zone_resource_pool_exhausted|quota_exceeded|vcpulimitexceeded|insufficientcapacityerror",
-    re.I,
+    re.IGNORECASE,
 )
-_NOT_READY = re.compile(r"not ready for scale-?up|all-or-nothing strategy|cluster ?autoscaler .*(?:not ready|unhealthy)", re.I)
+_NOT_READY = re.compile(
+    r"not ready for scale-?up|all-or-nothing strategy|cluster ?autoscaler .{0,300}(?:not ready|unhealthy)",
+    re.IGNORECASE,
+)
 
 _KARPENTER = re.compile(
     r"incompatible with nodepool|incompatible with provisioner|did not tolerate|no instance type|no nodepool|"
-    r"nodepools? .*(?:exist|match|found)|unsatisfiable topology|incompatible requirements|does not have known values",
-    re.I,
+    r"nodepools? .{0,300}(?:exist|match|found)|unsatisfiable topology|incompatible requirements"
+    r"|does not have known values",
+    re.IGNORECASE,
 )
 # Requirements and overhead contain commas, braces and quotes: only this separates one pool from the next.
 _POOLS = re.compile(r";\s+(?=incompatible with|did not tolerate|no instance type|all available|node limits)")
-_KARPENTER_TAINT = re.compile(r"did not tolerate (?:taint \(taint=)?([^\s;)]+)")
+_KARPENTER_TAINT = re.compile(r"did not tolerate (?:taint \(taint=)?([^\s;)]{1,253})")
 
 
 def read_autoscaler(text: str) -> Verdict | None:
@@ -52,14 +58,14 @@ def read_autoscaler(text: str) -> Verdict | None:
     Only a cap, a refusal by the cloud and a missing template are the autoscaler's own; what a new node's selector or
     taint would refuse is policy, as it is for a node that exists.
     """
-    if _ADDING.search(text):
-        return "autoscaler-adding", "A new node is on its way for this pod"
     line = _LOG_LINE.search(text)
     if line:
         return _log_line(line["group"], read_reason(line["reason"].strip()))
     head = _NO_SCALE_UP.search(text)
     if head:
         return _no_scale_up(head["rest"].strip())
+    if _ADDING.search(text):
+        return "autoscaler-adding", "A new node is on its way for this pod"
     if _MAXED.search(text):
         return "autoscaler-maxed", "The autoscaler may not add more nodes of this kind"
     if _BACKOFF.search(text):
@@ -108,7 +114,14 @@ def _log_line(group: str, reason: Reason) -> Verdict:
 def _karpenter(text: str) -> Verdict:
     pools = _POOLS.split(text)
     found = [verdict for verdict in map(_karpenter_pool, pools) if verdict]
-    order = ("pod-affinity", "pod-anti-affinity", "topology-spread", "volume-zone", "untolerated-taint", "node-affinity")
+    order = (
+        "pod-affinity",
+        "pod-anti-affinity",
+        "topology-spread",
+        "volume-zone",
+        "untolerated-taint",
+        "node-affinity",
+    )
     for cause in order:
         said = [summary for slug, summary in found if slug == cause]
         if said:

@@ -13,16 +13,18 @@ import re
 import msgspec
 
 _HEAD = re.compile(
-    r"(?:(?P<fit>\d+)\s*/\s*(?P<total>\d+)|\ball)\s+nodes?\s+(?:are|is)\s+(?:un)?available\b[ \t]*[:.]?", re.I
+    r"(?:(?<!\d)(?P<fit>\d{1,7})\s*/\s*(?P<total>\d{1,7})|\ball)\s+nodes?\s+(?:are|is)\s+(?:un)?available\b[ \t]*[:.]?",
+    re.IGNORECASE,
 )
-_OLDEST = re.compile(r"no nodes are available that match all of the (?:following )?predicates::?\s*", re.I)
-_OLDEST_REASON = re.compile(r"(?P<reason>[^,(]+?)\s*\((?P<count>\d+)\)")
+_OLDEST = re.compile(r"no nodes are available that match all of the (?:following )?predicates::?\s*", re.IGNORECASE)
+_OLDEST_REASON = re.compile(r"(?P<reason>[^,(]{1,200}?)\s?\((?P<count>\d{1,7})\)")
 
-_COUNTED = re.compile(r"(?P<count>\d+)\s+(?P<reason>\S.*)", re.S)
+_COUNTED = re.compile(r"(?P<count>\d{1,7})\s+(?P<reason>\S.*)", re.DOTALL)
 # Reasons contain commas, braces, parentheses and slashes: only a comma before a count separates.
-_BETWEEN = re.compile(r"\s*[,;]\s+(?=\d+\s+[A-Za-z\"'({])|\s*\.\s*\n\s*(?=\d+\s)|\n\s*(?=\d+\s)")
-_PREFILTER_END = re.compile(r"\.\s+(?=\d+\s+[A-Za-z])")
-_PREEMPTION = re.compile(r"(?:^|[.,;\s])\s*(?P<label>preemption:)\s*", re.I)
+_BETWEEN = re.compile(r"\s*[,;]\s+(?=\d{1,7}\s+[A-Za-z\"'({])|\s*\.\s*\n\s*(?=\d{1,7}\s)|\n\s*(?=\d{1,7}\s)")
+_PREFILTER_END = re.compile(r"\.\s+(?=\d{1,7}\s+[A-Za-z])")
+_BLANKS = re.compile(r"[^\S\n]+")
+_PREEMPTION = re.compile(r"(?:^|[.,;\s])\s*(?P<label>preemption:)\s*", re.IGNORECASE)
 
 _CLAIM_TEXTS = (
     "no new claims to deallocate",
@@ -33,7 +35,7 @@ _CLAIM_TEXTS = (
 """What the DRA plugin says after its own attempt to make room; never a cause."""
 
 # Bounded, so that no text makes the search quadratic.
-_MAX_CHARS = 20_000
+_MAX_CHARS = 8_000
 
 
 class Preemption(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -75,8 +77,8 @@ class SchedulerMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         preemption: None where the text says nothing of it (before 1.24, or cut off).
         post_filter: What other plugins added ("no new claims to deallocate").
         truncated: An Event's note is cut at 1024 bytes, a terminal cuts earlier; the last reason may be incomplete.
-        recent: Its words are those of 1.34 or newer, where taint keys may be hidden, and where the preemption part tells
-            nodes that are busy from nodes that could never hold the pod.
+        recent: Its words are those of 1.34 or newer, where taint keys may be hidden, and where the preemption part
+            tells nodes that are busy from nodes that could never hold the pod.
     """
 
     total_nodes: int | None
@@ -96,7 +98,7 @@ def read_scheduler_message(text: str) -> SchedulerMessage | None:
     Returns:
         None if the text holds no such verdict.
     """
-    text = text[:_MAX_CHARS]
+    text = _BLANKS.sub(" ", text[:_MAX_CHARS])
     head = _HEAD.search(text)
     if head is None:
         return _read_oldest(text)
@@ -131,7 +133,7 @@ def read_counts(text: str) -> dict[str, int]:
     {"node(s) didn't match Pod's node affinity": 12, 'max node group size reached': 3}
     """
     found: dict[str, int] = {}
-    for reason, count in _read_counts(text[:_MAX_CHARS].strip().rstrip(". \n")):
+    for reason, count in _read_counts(_BLANKS.sub(" ", text[:_MAX_CHARS]).strip().rstrip(". \n")):
         found[reason] = found.get(reason, 0) + count
     return found
 
@@ -151,7 +153,7 @@ def _cut_preemption(body: str) -> tuple[str, Preemption | None]:
         return body, None
     rest = body[found.end() :]
     body = body[: found.start("label")]
-    not_eligible = re.match(r"not eligible due to\s*(.*)", rest, re.I | re.S)
+    not_eligible = re.match(r"not eligible due to\s*(.*)", rest, re.IGNORECASE | re.DOTALL)
     if not_eligible:
         return body, Preemption(not_eligible=not_eligible[1].strip().rstrip(".") + ".")
     head = _HEAD.match(rest)

@@ -10,48 +10,63 @@ from sevenhop.core.hops.scheduler_text_reasons import binding
 Verdict = tuple[str, str]
 """(cause, summary)"""
 
-_GATE = re.compile(r"^\W*scheduling ?gated\b|non-empty scheduling gates|is blocked due to .*gates?\b", re.I)
+_GATE = re.compile(
+    r"^\W*scheduling ?gated\b|non-empty scheduling gates|is blocked due to .{0,300}gates?\b", re.IGNORECASE
+)
 
 _KUEUE_NEEDS = re.compile(
-    r"insufficient unused quota for (?P<resource>\S+) in flavor (?P<flavor>[^\s,]+), (?P<more>\S+) more needed", re.I
+    r"insufficient unused quota for (?P<resource>\S{1,253}) in flavor (?P<flavor>[^\s,]{1,253}),"
+    r" (?P<more>\S{1,253}) more needed",
+    re.IGNORECASE,
 )
 _KUEUE_MAX = re.compile(
-    r"insufficient quota for (?P<resource>\S+) in flavor (?P<flavor>[^\s,]+),"
+    r"insufficient quota for (?P<resource>\S{1,253}) in flavor (?P<flavor>[^\s,]{1,253}),"
     r"[^>]{0,300}?> maximum capacity \((?P<numbers>[^)]*)\)",
-    re.I,
+    re.IGNORECASE,
 )
 _KUEUE_CONFIG = re.compile(
-    r"(?:local|cluster) ?queue \S+ (?:doesn'?t exist|does not exist|not found|is inactive|is stopped|is not active)"
+    r"(?:local|cluster) ?queue \S{1,253} (?:doesn'?t exist|does not exist|not found)"
+    r"|(?:local|cluster) ?queue \S{1,253} is (?:inactive|stopped|not active)"
     r"|(?:local|cluster) ?queue (?:doesn'?t|does not) exist"
-    r"|resource \S+ unavailable in cluster ?queue|flavor \S+ (?:not found|doesn'?t exist|does not exist)"
-    r"|queue ?does ?not ?exist",
-    re.I,
+    r"|resource \S{1,253} unavailable in cluster ?queue|flavor \S{1,253} (?:not found|doesn'?t exist|does not exist)"
+    r"|queue ?does ?not ?exist|untolerated taint .{0,120} in flavor|flavor .{0,120}(?:doesn'?t|does not) match"
+    r"|workload is (?:deactivated|inactive|stopped)|no (?:matching )?flavors?\b",
+    re.IGNORECASE,
+)
+_KUEUE_TOPOLOGY = re.compile(
+    r"topology \S{1,253} (?:doesn'?t|does not) allow|topology \S{1,253} allows to fit|topologyplacementfailed"
+    r"|does not contain the requested level",
+    re.IGNORECASE,
 )
 _KUEUE = re.compile(
     r"couldn'?t assign flavors|workload didn'?t fit|(?:pending|waiting for) the preemption of"
-    r"|pods? ready.*(?:admit|evict)|no quota reserved|waiting for all pods to be ready",
-    re.I,
+    r"|waiting for all (?:admitted )?workloads|exceeded the podsready timeout|admission checks?\b"
+    r"|preempted to accommodate a workload|no longer fits after|reclaim within|podsreadytimeout"
+    r"|pods? ready.{0,300}(?:admit|evict)|no quota reserved|waiting for all pods to be ready",
+    re.IGNORECASE,
 )
 
 _KAI_QUOTA = re.compile(
-    r"non-?preemptible ?over ?quota|over ?limit\b|workload is over quota|reached the allowable limit|over quota", re.I
+    r"non-?preemptible ?over ?quota|over ?limit\b|workload is over quota|reached the allowable limit|over quota",
+    re.IGNORECASE,
 )
-_KAI = re.compile(r"resources were not found for|no nodes with enough resources|node-group\(s\) didn'?t", re.I)
-_KAI_REASON = re.compile(r"(\d+)\s+(node(?:-group)?\(s\)[^\n]*?)(?=\.?\s*\n|\.\s+\d+\s|\.?\s*$)")
+_KAI = re.compile(r"resources were not found for|no nodes with enough resources|node-group\(s\) didn'?t", re.IGNORECASE)
+_KAI_REASON = re.compile(r"(\d{1,7})\s+(node(?:-group)?\(s\)[^\n]*?)(?=\.?\s*\n|\.\s+\d{1,7}\s|\.?\s*$)")
 
-_VOLCANO_GANG = re.compile(r"(?P<min>\d+)/(?P<have>\d+) tasks? in gang unschedulable", re.I)
+_VOLCANO_GANG = re.compile(r"(?P<min>\d{1,7})/(?P<have>\d{1,7}) tasks? in gang unschedulable", re.IGNORECASE)
 _VOLCANO_QUEUE = re.compile(
-    r"resource in cluster is overused|queue resource quota insufficient|queue .*(?:overused|not open|is closed)"
-    r"|insufficient .* in queue|exceeds? (?:the )?queue'?s? (?:capability|deserved)",
-    re.I,
+    r"resource in cluster is overused|queue resource quota insufficient|queue .{0,300}(?:overused|not open|is closed)"
+    r"|does(?:n'?t| not) fit (?:in|into) queue|queue .{0,60}(?:resource )?limit (?:reached|exceeded)"
+    r"|insufficient .{0,300} in queue|exceeds? (?:the )?queue'?s? (?:capability|deserved)",
+    re.IGNORECASE,
 )
 _GANG = re.compile(
     r"insufficient scheduled pods|min(?:imum)? ?count|min ?(?:gang|member|available)\b|\bgang\b"
-    r"|pod ?(?:group|gang|clique)\b|co-?scheduling|waiting for .* pods? (?:from|of) (?:a|the) group"
+    r"|pod ?(?:group|gang|clique)\b|co-?scheduling|waiting for .{0,300} pods? (?:from|of) (?:a|the) group"
     r"|below (?:its )?min(?:imum)? ?(?:member|available)",
-    re.I,
+    re.IGNORECASE,
 )
-_EXPECTED = re.compile(r"expected at least:?\s*(\d+),?\s*found:?\s*(\d+)", re.I)
+_EXPECTED = re.compile(r"expected at least:?\s*(\d{1,7}),?\s*found:?\s*(\d{1,7})", re.IGNORECASE)
 
 
 def read_gate(text: str) -> Verdict | None:
@@ -77,7 +92,9 @@ def read_kueue(text: str) -> Verdict | None:
         return "kueue-exceeds-max", f"Asks for more than the queue may ever have: {said}"
     if config:
         return "queue-misconfigured", f"The queue cannot take the workload: {config[0]}"
-    if re.search(r"maximum capacity", text, re.I):
+    if _KUEUE_TOPOLOGY.search(text):
+        return "kueue-topology", "The queue's flavors have no topology domain that holds the whole workload"
+    if re.search(r"maximum capacity", text, re.IGNORECASE):
         return "kueue-exceeds-max", "Asks for more than the queue may ever have"
     if _KUEUE.search(text):
         return "kueue-waiting", "Waits in the queue for quota"
@@ -87,7 +104,7 @@ def read_kueue(text: str) -> Verdict | None:
 def read_kai(text: str) -> Verdict | None:
     """KAI's fit errors on a PodGroup or pod: quota of its queue, or "N node(s) didn't have enough resources: …"."""
     if _KAI_QUOTA.search(text):
-        limit = re.search(r"(?:limit|quota) is (\S+) (\w+)", text, re.I)
+        limit = re.search(r"(?:limit|quota) is (\S{1,253}) (\w+)", text, re.IGNORECASE)
         said = f" ({limit[1]} {limit[2]})" if limit else ""
         return "queue-quota", f"The queue has reached what it may use{said}; free GPUs on nodes do not help"
     if not _KAI.search(text) and "didn't have enough" not in text:
@@ -122,6 +139,6 @@ def _volcano(minimum: int, have: int, text: str) -> Verdict:
         return "gang-pods-missing", f"The group needs {minimum} pods, and none exists: creating them fails"
     if have < minimum:
         return "gang-waiting", f"Only {have} of the {minimum} pods that the group needs exist"
-    waiting = re.search(r"(\d+) Unschedulable", text)
+    waiting = re.search(r"(\d{1,7}) Unschedulable", text)
     said = f", {waiting[1]} of them unschedulable" if waiting else ""
     return "gang-unexplained", f"The group of {minimum} cannot be placed{said}; the text does not say why"

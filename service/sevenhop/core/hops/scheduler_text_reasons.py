@@ -60,22 +60,39 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 _WORDS: tuple[tuple[str, Stage, str], ...] = (
     # One reason for the whole cluster (PreFilter, PreEnqueue)
     (r"unbound immediate persistentvolumeclaim", Stage.CLUSTER, "pvc-unbound"),
-    (r"persistentvolumeclaims? .*(?:not found|being deleted|does not exist)", Stage.CLUSTER, "pvc-missing"),
+    (r"persistentvolumeclaims? .{0,300}(?:not found|being deleted|does not exist)", Stage.CLUSTER, "pvc-missing"),
+    (r"binding volumes|volumebinding", Stage.VOLUMES, "pvc-unbound"),
     (r"waiting for ephemeral volume controller", Stage.CLUSTER, "pvc-unbound"),
-    (r"non-?existent (?:pv|persistentvolume)|persistentvolume .*not found", Stage.VOLUMES, "pv-unavailable"),
-    (r"(?:device|resource) ?class \S+ (?:does not exist|not found)", Stage.CLUSTER, "device-class-missing"),
-    (r"deviceclass\S* .*not found", Stage.CLUSTER, "device-class-missing"),
-    (r"resource ?claim(?:template)?\S* .*not found|waiting for .*resource ?claim", Stage.CLUSTER, "dra-claim-missing"),
-    (r"resource ?claim\S* .*(?:not been created|being deleted|must be created)", Stage.CLUSTER, "dra-claim-missing"),
-    (r"cannot allocate|unallocated .*resource ?claim|resource ?claim.* in use", Stage.VOLUMES, "dra-unsatisfiable"),
-    (r"resource ?claim.*(?:not available|not allocat|reserved)", Stage.VOLUMES, "dra-unsatisfiable"),
-    (r"storageclass\S* .*not found", Stage.CLUSTER, "pvc-unbound"),
+    (r"non-?existent (?:pv|persistentvolume)|persistentvolume .{0,300}not found", Stage.VOLUMES, "pv-unavailable"),
+    (r"(?:device|resource) ?class \S{1,253} (?:does not exist|not found)", Stage.CLUSTER, "device-class-missing"),
+    (r"deviceclass\S{0,120} .{0,300}not found", Stage.CLUSTER, "device-class-missing"),
+    (
+        r"resource ?claim(?:template)?\S{0,120} .{0,300}not found|waiting for .{0,300}resource ?claim",
+        Stage.CLUSTER,
+        "dra-claim-missing",
+    ),
+    (
+        r"resource ?claim\S{0,120} .{0,300}(?:not been created|being deleted|must be created)",
+        Stage.CLUSTER,
+        "dra-claim-missing",
+    ),
+    (
+        r"cannot allocate|unallocated .{0,300}resource ?claim|resource ?claim.{0,300} in use",
+        Stage.VOLUMES,
+        "dra-unsatisfiable",
+    ),
+    (r"resource ?claim.{0,300}(?:not available|not allocat|reserved)", Stage.VOLUMES, "dra-unsatisfiable"),
+    (r"storageclass\S{0,120} .{0,300}not found", Stage.CLUSTER, "pvc-unbound"),
     (r"mincount|mingang|\bgang\b|pod ?group|co-?scheduling", Stage.CLUSTER, "gang-waiting"),
     (r"scheduling ?gate", Stage.CLUSTER, "scheduling-gate"),
     (r"no priorityclass", Stage.CLUSTER, "priority-class-missing"),
     # Volumes
-    (r"readwriteoncepod|already in-?use|had no available disk|conflicts? with .*volume", Stage.VOLUMES, "pvc-in-use"),
-    (r"max volume count|too many volumes|csi.*max", Stage.VOLUMES, "volume-limit"),
+    (
+        r"readwriteoncepod|already in-?use|had no available disk|conflicts? with .{0,300}volume",
+        Stage.VOLUMES,
+        "pvc-in-use",
+    ),
+    (r"max volume count|too many volumes|csi.{0,300}max", Stage.VOLUMES, "volume-limit"),
     (r"volume node affinity conflict|persistentvolume'?s? node affinity", Stage.VOLUMES, "volume-zone"),
     (r"volume zone", Stage.VOLUMES, "volume-zone"),
     (r"available persistent ?volumes? to bind|enough free storage", Stage.VOLUMES, "pv-unavailable"),
@@ -89,7 +106,7 @@ _WORDS: tuple[tuple[str, Stage, str], ...] = (
     # The node itself
     (r"\bunschedulable\b|cordon", Stage.CORDON, "cordoned"),
     (r"not[ -]?ready\b|(?:disk|memory|pid)[ -]pressure|network[ -]unavailable", Stage.NODE_HEALTH, "node-not-ready"),
-    (r"\bwere unknown|out of disk|node .*unreachable|nodecondition", Stage.NODE_HEALTH, "node-not-ready"),
+    (r"\bwere unknown|out of disk|node .{0,300}unreachable|nodecondition", Stage.NODE_HEALTH, "node-not-ready"),
     (r"taint|toleratesnode|did not tolerate", Stage.TAINT, "untolerated-taint"),
     (r"node selector|requested (?:hostname|node name)|matchnodeselector|hostname$", Stage.SELECTOR, "node-selector"),
     (r"node affinity|nodeaffinity|node ?label", Stage.SELECTOR, "node-affinity"),
@@ -100,19 +117,36 @@ _WORDS: tuple[tuple[str, Stage, str], ...] = (
     (r"non-mig node|dra-only node", Stage.RESOURCES, "device-mode-mismatch"),
     (r"too many pods|insufficient pods\b", Stage.RESOURCES, "too-many-pods"),
     (r"resource fit failed|noderesources", Stage.RESOURCES, "resource-unnamed"),
-    (r"vgpu|gpu ?share|device ?shar|card[a-z]* ?(?:insuff|type|mem|uuid|not)", Stage.RESOURCES, "device-sharing-refused"),
+    (
+        r"vgpu|gpu ?share|device ?shar|card[a-z]* ?(?:insuff|type|mem|uuid|not)",
+        Stage.RESOURCES,
+        "device-sharing-refused",
+    ),
+    (
+        r"nodeunfit|node ?unregistered|node scores do not meet|filteringfailed",
+        Stage.RESOURCES,
+        "device-sharing-refused",
+    ),
 )
-_TABLE = tuple((re.compile(pattern, re.I), stage, cause) for pattern, stage, cause in _WORDS)
+_TABLE = tuple((re.compile(pattern, re.IGNORECASE), stage, cause) for pattern, stage, cause in _WORDS)
 
 _INSUFFICIENT = re.compile(
-    r"(?:insufficient|(?:have|had) enough resources?:|enough of mig profile:|not enough)\s+(?P<resource>[^\s,;]+)", re.I
+    r"(?:insufficient|(?:have|had) enough resources?:|enough of mig profile:|not enough)\s+"
+    r"(?P<resource>[^\s,;]{1,253})",
+    re.IGNORECASE,
 )
-_TAINT = re.compile(r"taint\s*\{(?P<taint>[^}]*)\}|(?:tolerate|taint=)\s*(?:taint\s*\(taint=)?(?P<bare>[\w./-]+(?:=[\w./-]*)?:\w+)")
+_TAINT = re.compile(
+    r"taint\s*\{(?P<taint>[^}]*)\}|(?:tolerate|taint=)\s*(?:taint\s*\(taint=)?(?P<bare>[\w./-]+(?:=[\w./-]*)?:\w+)"
+)
 _PLUGINS = re.compile(r"satisfy plugin\(s\) \[(?P<names>[^\]]*)\]")
 
-_GPU_WORDS = re.compile(r"gpu|nvidia|amd\.com|habana|gaudi|\bxpu\b|\bnpu\b|\btpu\b|neuron|ascend|\bmig-|mlu|dcu", re.I)
-_CONTROL_PLANE = re.compile(r"control-?plane|node-role\.kubernetes\.io/(?:master|etcd)|role/master", re.I)
-_HEALTH_TAINT = re.compile(r"not-?ready|unreachable|pressure|network-unavailable|out-of-disk|out-of-service", re.I)
+_GPU_WORDS = re.compile(
+    r"gpu|nvidia|amd\.com|habana|gaudi|\bxpu\b|\bnpu\b|\btpu\b|neuron|ascend|\bmig-|mlu|dcu", re.IGNORECASE
+)
+_CONTROL_PLANE = re.compile(r"control-?plane|node-role\.kubernetes\.io/(?:master|etcd)|role/master", re.IGNORECASE)
+_HEALTH_TAINT = re.compile(
+    r"not-?ready|unreachable|pressure|network-unavailable|out-of-disk|out-of-service", re.IGNORECASE
+)
 _RESOURCE_CAUSES = {
     "cpu": "cpu-shortage",
     "memory": "memory-shortage",
@@ -217,7 +251,7 @@ def _largest(reasons: list[Reason]) -> Reason:
 
 
 def _among_policies(reasons: list[Reason]) -> Binding:
-    """Selector, taint, cordon, health: each excludes other nodes; the one that hides GPU nodes, else most nodes, binds."""
+    """Selector, taint, cordon, health: each excludes other nodes; the one that hides GPU nodes, else most, binds."""
     policies = [r for r in reasons if r.stage <= Stage.SELECTOR]
     # Control-plane nodes are tainted everywhere: that is never why a model waits, unless there is no other node.
     relevant = [r for r in policies if not _CONTROL_PLANE.search(r.detail or r.text)] or policies

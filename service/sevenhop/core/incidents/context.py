@@ -20,8 +20,9 @@ class SubjectContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         desired, ready, minimum: Of a component, in its unit; None where unknown or not applicable.
         diagnosis: Of its worst pod; None if nothing is wrong or nothing is known.
-        pods: (pod name, node or "") of the pods that are not well.
+        pods: (pod name, node or "") of the pods that are not well; `pod_keys` are their (namespace, name).
         pool: The pool that it waits in or consists of.
+        maintenance: Nodes under maintenance among itself and those that its pods are on.
     """
 
     labels: dict[str, str]
@@ -31,9 +32,11 @@ class SubjectContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ready: int | None = None
     minimum: int | None = None
     pods: tuple[tuple[str, str], ...] = ()
+    pod_keys: tuple[tuple[str, str], ...] = ()
     pool: PoolCapacity | None = None
     changes: tuple[Change, ...] = ()
     parents: tuple[Subject, ...] = ()
+    maintenance: tuple[str, ...] = ()
 
 
 class Contexts(Protocol):

@@ -34,6 +34,30 @@ class NotifyReason(StrEnum):
     NOT_DUE_MAINTENANCE = "not_due_maintenance"
     NOT_DUE_NEVER_TOLD = "not_due_never_told"  # fired and resolved before anybody was told
     NOT_DUE_FLAPPING = "not_due_flapping"
+    NOT_DUE_EDIT_INTERVAL = "not_due_edit_interval"  # changed again so soon that the edits become one
+    NOT_DUE_REFUSED = "not_due_refused"  # the receiver refuses for good; tried again later
+    NOT_DUE_UNSEEN = "not_due_unseen"  # read back from a channel, and not yet looked at again
+
+    @property
+    def is_due(self) -> bool:
+        """Whether something is sent."""
+        return not self.value.startswith("not_due")
+
+    @property
+    def is_loud(self) -> bool:
+        """Whether it is posted anew; a quiet message is edited in place and notifies nobody."""
+        return self in _LOUD
+
+
+_LOUD = frozenset(
+    {
+        NotifyReason.FIRST_FIRING,
+        NotifyReason.SEVERITY_UP,
+        NotifyReason.NEW_CAUSE,
+        NotifyReason.REPEAT_INTERVAL_ELAPSED,
+        NotifyReason.REOPENED,
+    }
+)
 
 
 def incident_key(cluster: str, cause: Subject, family: str) -> str:
@@ -47,8 +71,12 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         revision: Of the message that was last asked to be sent.
-        severity: As told.
-        causes: Rule ids of the causes told.
+        at: When it was asked for.
+        severity: The highest that was posted aloud; a quiet edit shows a higher one and still owes the post.
+        causes: Rule ids of the causes posted aloud.
+        loud_at: The last post that notifies people.
+        opening: `Incident.opening` at that time.
+        refused_at: Since when the receiver refuses for good; None while it does not.
         reference: The channel's own id of the message, as its outcome said; empty until then.
     """
 
@@ -59,6 +87,9 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     causes: tuple[str, ...]
     content: str  # digest of what was shown, so that nothing is edited into itself
     reference: str = ""
+    loud_at: datetime | None = None
+    opening: int = 1
+    refused_at: datetime | None = None
 
 
 class Incident(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -68,6 +99,14 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         alerts: Fingerprints of firing alerts whose cause this is.
         symptoms: Fingerprints of firing alerts that this cause explains.
         severity: The highest of all members, inhibited ones too; of a resolved one, the highest it had.
+        opening: Counts the openings within the episode: what ends and comes back at once is the same episode.
+        openings: When it was opened, the last few, over episodes too: how flapping is seen.
+        tell_at: The first message is not before this.
+        end_reason: Of a resolved one; see `Message.end_reason`.
+        labels: What its causes agree on, the last time there were any; short names.
+        title: As last written.
+        history: What happened, a line each, the last few.
+        adopt: The store began empty when it opened: a channel may still show it.
     """
 
     key: str
@@ -86,6 +125,26 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     workloads: tuple[str, ...] = ()
     revision: int = 0
     told: tuple[Told, ...] = ()
+    opening: int = 1
+    openings: tuple[datetime, ...] = ()
+    tell_at: datetime | None = None
+    end_reason: str = ""
+    labels: dict[str, str] = {}
+    title: str = ""
+    history: tuple[str, ...] = ()
+    adopt: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        return self.status is IncidentStatus.OPEN
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Fingerprints of all its alerts, causes first."""
+        return (*self.alerts, *self.symptoms)
+
+    def told_to(self, receiver: str) -> Told | None:
+        return next((told for told in self.told if told.receiver == receiver), None)
 
     @property
     def id(self) -> str:

@@ -28,16 +28,28 @@ from sevenhop.core.inventory.objects import Key, Objects
 from sevenhop.core.inventory.ownership import Link, Owners
 from sevenhop.core.inventory.policy import Policy, stated_owner, stated_tier
 from sevenhop.core.inventory.scalers import SCALERS, scaled_by
-from sevenhop.core.inventory.templates import is_leader, pod_component, read_members, template_of
+from sevenhop.core.inventory.templates import (
+    LWS,
+    LWS_NAME,
+    is_leader,
+    metas_of,
+    pod_component,
+    pod_meta,
+    read_members,
+    template_of,
+)
 from sevenhop.core.inventory.workloads import Component, Membership, Model, Registration, Workload
-from sevenhop.core.objects.base import Custom, LabelSelector, Meta, Object, condition
+from sevenhop.core.objects.base import Custom, Meta, Object, condition
 from sevenhop.core.objects.cluster import Controller, HorizontalPodAutoscaler
 from sevenhop.core.objects.kinds import KINDS
-from sevenhop.core.objects.pod import Pod, PodSpec, PodTemplate
+from sevenhop.core.objects.pod import Pod, PodTemplate
 
 __all__ = ["Discovery", "FrameworkSpec"]
 
 POOL_KINDS = ("InferencePool.inference.networking.k8s.io", "InferencePool.inference.networking.x-k8s.io")
+NAMED_BY_PODS = ("Deployment.apps", LWS)
+"""Kinds whose name is told by pods even where the objects in between are not visible."""
+
 QUEUE_GATES = ("kueue.x-k8s.io/",)
 """Scheduling gates that mean: waits for quota on purpose."""
 
@@ -135,8 +147,20 @@ class Discovery:
         for spec in self._frameworks:
             for kind, reason in spec.aside:
                 found += [(kind, key, reason) for key in self._objects.of(kind)]
-        found += [(u.kind, u.key, u.reason) for unused in self._unused.values() for u in unused]
+        found += [
+            (u.kind, u.key, u.reason) for unused in self._unused.values() for u in unused if not self._is_in_use(u)
+        ]
         return sorted(set(found))
+
+    def _is_in_use(self, unused: Unused) -> bool:
+        """A pool that selects pods of a framework's own object; only looked for when somebody asks."""
+        pool = self._pools_in.get(unused.key[0], {}).get((unused.kind, unused.key))
+        if pool is None:
+            return False
+        wanted = _pool_labels(pool).items()
+        pods = self._objects.pods()
+        members = (pods[key] for key in self._membership if key[0] == unused.key[0] and key in pods)
+        return bool(wanted) and any(wanted <= pod.metadata.labels.items() for pod in members)
 
     def membership(self, pod: Key) -> Membership | None:
         """Where a pod belongs; None for pods of no inference workload."""
@@ -172,6 +196,20 @@ class Discovery:
         if size > 1 and all(self._membership[k].group == "" for k in self.pods_of(workload, component)):
             return sum(groups.values()) // size
         return sum(1 for count in groups.values() if count >= size)
+
+    def component_of(self, kind: str, key: Key) -> tuple[Key, str] | None:
+        """
+        (workload, component) of the pods that a controller makes, told from its template: it need not have any yet.
+        """
+        obj, root = self._objects.get(kind, *key), self._root.get((kind, key))
+        template = template_of(kind, obj) if obj is not None else None
+        group = self._group_of.get(root) if root is not None else None
+        if root is None or group is None or template is None:
+            return None
+        place = group.spec_of(root).place(
+            pod_meta(template.metadata, key[0]), template.spec, self._found(root, track=False)
+        )
+        return group.key, group.named(root, place)[0]
 
     # What changes it
 
@@ -250,6 +288,11 @@ class Discovery:
             work.replace.add(RootRef(kind, *key))
             if _moves_children(before, after):
                 self._below(before, after, work.resolve)
+                if kind in NAMED_BY_PODS:
+                    # Pods that know it by name only, since what is in between is not visible.
+                    for root in (RootRef(kind, *key), self._root.get((kind, key))):
+                        pods = self._pods_at.get(root, _NO_KEYS) if root is not None else _NO_KEYS
+                        work.resolve.update(dict.fromkeys(("Pod", pod) for pod in pods))
 
     def _below(self, before: Object | None, after: Object | None, resolve: dict[ObjectKey, None]) -> None:
         """Everything that this object controls, down to the pods: its chain upward is another one now."""
@@ -313,7 +356,9 @@ class Discovery:
             return best
         for link in reversed(chain):
             if link.kind in CLAIMABLE:
-                return _claimable(link, meta)
+                ref = _claimable(link, chain)
+                known = self._objects.get(*ref) if ref[:1] != (link.kind,) else None
+                return self._root_of(ref.kind, known) if known is not None else ref
         return None
 
     def _joined(self, chain: Sequence[Link]) -> RootRef | None:
@@ -322,12 +367,7 @@ class Discovery:
             obj = link.obj
             if obj is None:
                 continue
-            metas: list[tuple[Meta, PodSpec | None]] = [(obj.metadata, obj.spec if isinstance(obj, Pod) else None)]
-            if isinstance(obj, Controller) or link.kind in CLAIMABLE:
-                template = template_of(link.kind, obj)
-                if template is not None and not isinstance(obj, Pod):
-                    metas.append((_in_namespace(template.metadata, obj.metadata.namespace), template.spec))
-            for meta, spec in metas:
+            for meta, spec in metas_of(link.kind, obj):
                 for framework in self._frameworks:
                     ref = framework.join(meta, spec)
                     if ref is not None and (found is None or self._rank[ref.kind] < self._rank[found.kind]):
@@ -375,27 +415,24 @@ class Discovery:
         return self._root_object(root) is not None
 
     def _exists(self, root: RootRef) -> bool:
-        return bool(
-            self._pods_at.get(root)
-            or self._members.get(root)
-            or self._objects.get(root.kind, root.namespace, root.name) is not None
-        )
+        # Not whether an object of this name is there: that one may belong to another root.
+        return bool(self._pods_at.get(root) or self._members.get(root))
 
     def _claim(self, root: RootRef) -> tuple[FrameworkSpec, Claim] | str:
-        obj = self._objects.get(root.kind, root.namespace, root.name)
+        obj = self._root_object(root)
         template = template_of(root.kind, obj) if obj is not None else None
         if template is None:
             template = self._template_from_pods(root)
         if template is None:
             return "no pod template"
         labels = obj.metadata.labels if obj is not None else template.metadata.labels
-        candidate = Candidate(root, labels, template, self._pool_of(root.namespace, template.metadata), obj)
+        candidate = Candidate(root, labels, template, self._pools_of(root.namespace, template.metadata), obj)
         reasons: list[str] = []
         for spec in self._claimers.get(root.kind, ()):
             assert spec.claim is not None  # by construction of the table
             said = spec.claim(candidate)
             if isinstance(said, Claim):
-                return spec, _with_pool(said, candidate.pool)
+                return spec, _with_pools(said, candidate.pools)
             if said:
                 reasons.append(said)
         return reasons[-1] if reasons else "no inference engine recognised by image, command or labels"
@@ -405,17 +442,18 @@ class Discovery:
         key = min((k for k in self._pods_at.get(root, ()) if k in pods), default=None)
         if key is None:
             return None
-        if root.kind == "LeaderWorkerSet.leaderworkerset.x-k8s.io":
+        if root.kind == LWS:
             leaders = [k for k in self._pods_at[root] if is_leader(pods[k])]
             key = min(leaders, default=key)
         return PodTemplate(metadata=pods[key].metadata, spec=pods[key].spec)
 
-    def _pool_of(self, namespace: str, meta: Meta) -> tuple[str, str] | None:
-        for (kind, key), pool in sorted(self._pools_in.get(namespace, {}).items(), key=lambda item: item[0]):
+    def _pools_of(self, namespace: str, meta: Meta) -> tuple[str, ...]:
+        names = set()
+        for (_, key), pool in self._pools_in.get(namespace, {}).items():
             wanted = _pool_labels(pool)
             if wanted and all(meta.labels.get(k) == v for k, v in wanted.items()):
-                return kind, key[1]
-        return None
+                names.add(key[1])
+        return tuple(sorted(names))
 
     def _regroup(self, namespace: str, changed: set[Key]) -> set[RootRef]:
         """Group the roots of a namespace; returns the roots whose group is another one now."""
@@ -583,7 +621,9 @@ class Discovery:
         """What a root says; where it cannot be read, it is a workload all the same, known from its pods."""
         self._unreadable.pop(found.ref, None)
         try:
-            return spec.read(found) if found.obj is not None else read_members(spec, found)
+            if found.obj is not None:
+                return spec.read(found)
+            return spec.read_below(found) if spec.read_below is not None else read_members(spec, found)
         except ValueError as error:  # msgspec.ValidationError is one: a field of another type, or no quantity
             self._unreadable[found.ref] = f"a workload known from its pods only; its spec cannot be read: {error}"
             return Reading()
@@ -612,11 +652,12 @@ class Discovery:
         place = spec.place(pod.metadata, pod.spec, found)
         _, role = group.named(root, place)
         replica = [pods[k].spec for k in members if place.group and self._membership[k].group == place.group]
-        if len(replica) < place.pods:
-            replica = [pod.spec] * place.pods  # the rest of the group is not there yet; assume it is alike
+        size = max(place.pods, len(replica))
+        if len(replica) < size:
+            replica = [pod.spec] * size  # the rest of the group is not there yet; assume it is alike
         model = spec.model(pod.metadata, pod.spec)
         try:
-            part = pod_component(name, role, replica, model, place.pods, namespace=group.namespace, get=found.get)
+            part = pod_component(name, role, replica, model, size, namespace=group.namespace, get=found.get)
         except ValueError as error:
             self._unreadable[root] = f"GPUs of component {name} unknown: {error}"
             part = Component(name=name, role=role, model=model)
@@ -630,7 +671,9 @@ class Discovery:
         return msgspec.structs.replace(part, intended_zero="queued")
 
     def _root_object(self, root: RootRef) -> Object | None:
-        return self._objects.get(root.kind, root.namespace, root.name)
+        """The root itself, if it is visible and not rather part of another root."""
+        obj = self._objects.get(root.kind, root.namespace, root.name)
+        return obj if self._root.get((root.kind, root.key)) == root else None
 
     # What readers may look at
 
@@ -736,7 +779,7 @@ def _moves_children(before: Object | None, after: Object | None) -> bool:
 
 def _owns_pods(obj: Object | None) -> bool:
     """A LeaderWorkerSet's leader owns the StatefulSet of its workers."""
-    return obj is not None and "leaderworkerset.sigs.k8s.io/name" in obj.metadata.labels
+    return obj is not None and LWS_NAME in obj.metadata.labels
 
 
 def _gates(pod: Object) -> list[str]:
@@ -752,23 +795,26 @@ def _is_ready(pod: Pod) -> bool:
     return ready is not None and ready.status == "True" and not pod.is_terminating
 
 
-def _claimable(link: Link, meta: Meta) -> RootRef:
-    """The topmost controller; a ReplicaSet that is not visible still tells the name of its Deployment."""
-    template = meta.labels.get("pod-template-hash", "")
+def _claimable(link: Link, chain: Sequence[Link]) -> RootRef:
+    """
+    The topmost controller; one that is not visible is known by what its pods carry of it: a LeaderWorkerSet's name,
+    and a Deployment's within the name of its ReplicaSet.
+    """
+    metas = [meta for below in chain if below.obj is not None for meta, _ in metas_of(below.kind, below.obj)]
+    groups = [name for meta in metas if (name := meta.labels.get(LWS_NAME))]
+    if groups and link.kind != LWS:
+        return RootRef(LWS, link.namespace, groups[-1])
+    template = next((h for meta in metas if (h := meta.labels.get("pod-template-hash"))), "")
     if link.kind == "ReplicaSet.apps" and link.obj is None and template and link.name.endswith(f"-{template}"):
         return RootRef("Deployment.apps", link.namespace, link.name.removesuffix(f"-{template}"))
     return RootRef(link.kind, link.namespace, link.name)
 
 
-def _with_pool(claim: Claim, pool: tuple[str, str] | None) -> Claim:
-    if pool is None or not claim.serves:
+def _with_pools(claim: Claim, pools: Sequence[str]) -> Claim:
+    if not pools or not claim.serves:
         return claim
-    word = f"pool/{pool[1]}"
-    return msgspec.structs.replace(claim, folds=(*claim.folds, word), handles=(*claim.handles, word))
-
-
-def _in_namespace(meta: Meta, namespace: str) -> Meta:
-    return meta if meta.namespace == namespace else msgspec.structs.replace(meta, namespace=namespace)
+    words = tuple(f"pool/{name}" for name in pools)
+    return msgspec.structs.replace(claim, folds=(*claim.folds, *words), handles=(*claim.handles, *words))
 
 
 def _pool_labels(pool: Custom) -> dict[str, str]:
@@ -784,8 +830,3 @@ def _best(models: Sequence[Model], components: Sequence[Component]) -> Model:
     """The first that says most; of equal ones the first."""
     found = [*models, *(part.model for part in components)]
     return max(found, key=lambda m: (bool(m.name), bool(m.version), bool(m.source)), default=Model())
-
-
-def selects(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
-    """Whether the plain part of a selector matches."""
-    return all(labels.get(key) == value for key, value in selector.match_labels.items())

@@ -106,8 +106,7 @@ def fold(
     routing = {root: entry for root, entry in claimed.items() if not entry[1].serves}
     sets = _united({root: claim.folds for root, (_, claim) in serving.items()})
     routers, unused = _attached(sets, serving, routing)
-    for roots in sets:
-        bundles.append(_bundle(roots, serving, routers.get(roots[0], ()), routing))
+    bundles += [_bundle(roots, serving, routers.get(roots[0], ()), routing) for roots in sets]
     for root in sorted(set(routing) - {r for rs in routers.values() for r in rs}):
         spec, claim = routing[root]
         if claim.alone:
@@ -152,11 +151,11 @@ def _attached(
     unused: list[Unused] = []
     for root in sorted(routing):
         claim = routing[root][1]
-        goals = called.get(claim.routes, set())
+        goals = set[RootRef]().union(*(called.get(route, set()) for route in claim.routes))
         if len(goals) == 1:
             attached.setdefault(next(iter(goals)), []).append(root)
         elif not claim.alone:
-            what = claim.routes.partition("/")[2] or "what it routes to"
+            what = claim.routes[0].partition("/")[2] if claim.routes else "what it routes to"
             why = f"routes to {len(goals)} workloads, belongs to none" if goals else f"{what} is not seen here"
             unused.append(Unused(root.kind, root.key, f"{claim.role}: {why}"))
     return {goal: tuple(routers) for goal, routers in attached.items()}, unused

@@ -101,14 +101,14 @@ class Candidate(NamedTuple):
     Attributes:
         labels: Of the object itself; of a pod of it, where the object is not visible.
         template: Of its pods; the leader's of a LeaderWorkerSet.
-        pool: (kind, name) of the InferencePool that selects its pods; None if none does.
+        pools: Names of the InferencePools that select its pods.
         obj: None where only its pods tell of it.
     """
 
     ref: RootRef
     labels: Labels
     template: PodTemplate
-    pool: tuple[str, str] | None
+    pools: tuple[str, ...]
     obj: Object | None
 
 
@@ -121,7 +121,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         name: Of the workload, where it is not the root's own.
         serves: False for routers and endpoint pickers: they belong to the workload that they route to.
         handles: What routers may call the workload by, such as ``release/prod``.
-        routes: The handle that this router routes to; "" if it does not say.
+        routes: Handles of what this router routes to; none if it does not say.
         alone: A router that is a workload of its own, where what it routes to is not seen or is more than one thing.
     """
 
@@ -132,7 +132,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     helm: bool = False
     serves: bool = True
     handles: tuple[str, ...] = ()
-    routes: str = ""
+    routes: tuple[str, ...] = ()
     alone: bool = False
 
 
@@ -159,6 +159,7 @@ class FrameworkSpec(msgspec.Struct, frozen=True, kw_only=True):
         labels: Labels that join a pod to its root or tell its component; for the reference page.
         scale: Which field is patched to scale, or why nothing may be.
         read: From a visible root to its components.
+        read_below: From the objects below a root that is not visible; None for the usual way.
         place: From a pod of it, or from a template, to its component.
         join: From labels (and, where these are silent, the pod's environment) to the root.
         model: What a pod runs, read from the pod alone.
@@ -176,6 +177,7 @@ class FrameworkSpec(msgspec.Struct, frozen=True, kw_only=True):
     registers: Registration = Registration.ENDPOINTS
     scale: str
     read: Callable[[Found], Reading]
+    read_below: Callable[[Found], Reading] | None = None
     place: Callable[[Meta, PodSpec, Found], Place]
     model: Callable[[Meta, PodSpec], Model]
     join: Callable[[Meta, PodSpec | None], RootRef | None] = join_nothing

@@ -19,60 +19,72 @@ class Restarts(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         total: As the kubelet last counted, all containers together.
-        seen: (when, how many) within the window, the oldest first.
-        unclear_until: Until then, restarts from before we looked may lie in the window; None if none may.
+        seen: (when, how many) of those whose time is known, the oldest first.
+        earlier: From before we looked, at times that nothing tells; at least 0, all of them over by `earlier_until`.
+        young_until: Until then the whole life of the pod lies in the window, so `earlier` counts in full.
     """
 
     total: int
     seen: tuple[tuple[datetime, int], ...] = ()
-    unclear_until: datetime | None = None
+    earlier: int = 0
+    earlier_until: datetime | None = None
+    young_until: datetime | None = None
 
     def within(self, now: datetime) -> int | None:
         """Restarts in the window that ends now; None if that cannot be told."""
-        if self.unclear_until is not None and now < self.unclear_until:
-            return None
-        return sum(count for at, count in self.seen if now - at < RESTART_WINDOW)
+        known = sum(count for at, count in self.seen if now - at < RESTART_WINDOW)
+        if self.earlier_until is None or now >= self.earlier_until:
+            return known
+        if self.young_until is not None and now < self.young_until:
+            return known + self.earlier
+        return None
 
     def changes_at(self, now: datetime) -> datetime | None:
         """When `within` next changes by time alone."""
-        ends = [at + RESTART_WINDOW for at, _ in self.seen if now - at < RESTART_WINDOW]
-        if self.unclear_until is not None and now < self.unclear_until:
-            ends.append(self.unclear_until)
-        return min(ends, default=None)
+        ends = [at + RESTART_WINDOW for at, _ in self.seen]
+        ends += [at for at in (self.earlier_until, self.young_until) if at is not None]
+        return min((at for at in ends if at > now), default=None)
 
 
-def restarts(before: Restarts | None, pod: Pod, now: datetime) -> Restarts | None:
+def restarts(before: Restarts | None, pod: Pod, now: datetime, *, known_pod: bool = False) -> Restarts | None:
     """
     The history after another look at the pod; None for a pod that never restarted.
 
     The first look finds a count without times, only the end of each container's last run is told.  One restart with
     that end in the window is certain; of several, all but the last may have been earlier.
+
+    Args:
+        known_pod: We saw this very pod before: without a history it had not restarted then.
     """
     statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
     total = sum(status.restart_count for status in statuses)
     if total == 0:
         return None
-    if before is None:
-        return _first_look(statuses, total, now)
+    if before is None and not known_pod:
+        return _first_look(statuses, total, pod.metadata.creation_timestamp, now)
+    before = before or Restarts(0)
     if total <= before.total:
         return before
     ended = min(_last_end(statuses) or now, now)
     recent = tuple((at, count) for at, count in before.seen if now - at < RESTART_WINDOW)
-    return Restarts(total, (*recent, (ended, total - before.total)), before.unclear_until)
+    return msgspec.structs.replace(before, total=total, seen=(*recent, (ended, total - before.total)))
 
 
-def _first_look(statuses: Iterable[ContainerStatus], total: int, now: datetime) -> Restarts:
+def _first_look(statuses: Iterable[ContainerStatus], total: int, created: datetime | None, now: datetime) -> Restarts:
     seen: list[tuple[datetime, int]] = []
-    unclear: list[datetime] = []
+    earlier = 0
+    until: list[datetime] = []
     for status in statuses:
         ended = _end(status)
         if status.restart_count == 0 or (ended is not None and now - ended >= RESTART_WINDOW):
             continue
-        if status.restart_count == 1 and ended is not None:
+        if ended is not None:
             seen.append((ended, 1))
-        else:
-            unclear.append((ended or now) + RESTART_WINDOW)
-    return Restarts(total, tuple(sorted(seen)), max(unclear, default=None))
+        if status.restart_count > 1 or ended is None:
+            earlier += status.restart_count - (0 if ended is None else 1)
+            until.append((ended or now) + RESTART_WINDOW)
+    young_until = created + RESTART_WINDOW if created is not None else None
+    return Restarts(total, tuple(sorted(seen)), earlier, max(until, default=None), young_until)
 
 
 def _end(status: ContainerStatus) -> datetime | None:

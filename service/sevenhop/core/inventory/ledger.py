@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from sevenhop.core.inventory.capacity import NodeFree
-from sevenhop.core.inventory.objects import Key
+from sevenhop.core.inventory.capacity import NodeFree, PoolCapacity
+from sevenhop.core.inventory.objects import Key, Objects
 from sevenhop.core.inventory.products import Product, gpu_resources, node_product, pod_gpus
 from sevenhop.core.objects.base import Quantities, condition
 from sevenhop.core.objects.cluster import Node
@@ -87,7 +87,13 @@ class Sums(msgspec.Struct, gc=False):
 
 
 class Ledger:
-    """Mutable, owned by one inventory.  `dirty` collects pools that changed until somebody takes them."""
+    """
+    Mutable, owned by one inventory.
+
+    Attributes:
+        dirty: Pools that changed, until somebody takes them.
+        reshaped: A pool came, went, or has another size: who could run where may be another question now.
+    """
 
     def __init__(self) -> None:
         self._holds: dict[Key, Hold] = {}
@@ -97,6 +103,7 @@ class Ledger:
         self._sums: dict[str, Sums] = {}
         self._members: dict[str, set[str]] = {}
         self.dirty: set[str] = set()
+        self.reshaped = False
 
     # What it answers
 
@@ -114,6 +121,22 @@ class Ledger:
         return [
             part.free for node in sorted(self._members.get(pool, ())) for part in self._parts[node] if part.pool == pool
         ]
+
+    def capacity(self, pool: str) -> PoolCapacity:
+        """The sums of one pool; empty for one that no node is part of."""
+        sums = self._sums.get(pool) or Sums("")
+        return PoolCapacity(
+            product=pool,
+            resource=sums.resource,
+            nodes=tuple(self.nodes_of(pool)),
+            allocatable=sums.allocatable,
+            bound=sums.bound,
+            releasing=sums.releasing,
+            free=sums.free,
+            cordoned=sums.cordoned,
+            unhealthy=sums.unhealthy,
+            largest_free_block=sums.largest_free_block(),
+        )
 
     def holds_in(self, pool: str) -> Iterable[tuple[Key, Hold, int]]:
         """(pod, hold, GPUs of this pool) of every pod that has some."""
@@ -171,6 +194,7 @@ class Ledger:
             # Sums are the same; who holds them may not be.
             self.dirty.update(part.pool for part in after)
             return
+        self.reshaped = self.reshaped or _shape(before) != _shape(after)
         for part in before:
             self._add(part, -1)
             self._members[part.pool].discard(name)
@@ -217,6 +241,20 @@ class Ledger:
         sums.blocks[row.free] += sign
         if sums.blocks[row.free] <= 0:
             del sums.blocks[row.free]
+
+
+def _shape(parts: Iterable[Part]) -> list[tuple[str, str, int]]:
+    return [(part.pool, part.resource, part.free.allocatable) for part in parts]
+
+
+def pools(objects: Objects) -> list[PoolCapacity]:
+    """The pools of a set of objects, sorted by name, without who waits or could give: for a file of objects."""
+    ledger = Ledger()
+    for pod in objects.pods().values():
+        ledger.put_pod(pod.metadata.key, hold_of(pod, None, ""))
+    for (_, name), node in objects.nodes().items():
+        ledger.put_node(name, node)
+    return [ledger.capacity(name) for name in sorted(ledger.pools())]
 
 
 def hold_of(pod: Pod, workload: Key | None, component: str) -> Hold | None:

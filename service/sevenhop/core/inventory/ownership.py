@@ -9,7 +9,7 @@ from sevenhop.core.objects.base import Meta, Object, OwnerRef
 from sevenhop.core.objects.kinds import kind_of
 
 LONGEST_CHAIN = 16
-"""Pod, StatefulSet, Pod, StatefulSet, LeaderWorkerSet, … DynamoGraphDeployment is nine; a cycle ends here at the latest."""
+"""Pod, StatefulSet, Pod, StatefulSet, LeaderWorkerSet, … DynamoGraphDeployment is nine; a cycle ends here too."""
 
 
 class Link(NamedTuple):
@@ -96,8 +96,10 @@ def kind_name(owner: OwnerRef) -> str:
     """
     The kind that a reference means, as `KINDS` names it.
 
-    >>> kind_name(OwnerRef(kind="ReplicaSet", api_version="apps/v1")), kind_name(OwnerRef(kind="Foo", api_version="x.io/v1"))
-    ('ReplicaSet.apps', 'Foo.x.io')
+    >>> kind_name(OwnerRef(kind="ReplicaSet", api_version="apps/v1"))
+    'ReplicaSet.apps'
+    >>> kind_name(OwnerRef(kind="Foo", api_version="x.io/v1"))
+    'Foo.x.io'
     """
     known = kind_of(owner.api_version, owner.kind)
     if known is not None:

@@ -24,7 +24,7 @@ from sevenhop.core.inventory.rows import PodRow
 from sevenhop.core.inventory.services import ServiceIndex
 from sevenhop.core.inventory.waiting import Spell
 from sevenhop.core.inventory.workloads import Component, Tier, Workload
-from sevenhop.core.objects.cluster import PriorityClass
+from sevenhop.core.objects.cluster import HorizontalPodAutoscaler, PodDisruptionBudget, PriorityClass
 from sevenhop.core.placement.cluster import Cluster
 from sevenhop.core.subject import Subject, SubjectKind
 
@@ -63,8 +63,14 @@ class State:
         rows: Of pods that belong to a workload.
         families: (namespace, controller) to the components whose pods it makes; see `rows.made_by`.
         refused: (kind, key) of a controller to its component and what it may not create.
+        priority_of: The highest priority among a component's pods.
+        tier_of: Of a workload, as last told.
         pool_of: The pool that a component runs in or waits for.
+        budgets, scalers: PodDisruptionBudgets and HorizontalPodAutoscalers by namespace.
+        listed_ready: Service to the pods that its EndpointSlices list as ready.
+        service_of: Service to the workload that it leads to.
         waiting_in: Pool to the components that wait for its GPUs.
+        changed_histories: (table, key) of what no list returns and has changed since it was last stored.
         unreadable: Kind to key to why we could not decode the object.
         facts: Of every subject, as last told.
     """
@@ -90,16 +96,24 @@ class State:
         self.loads: dict[str, Loads] = {}
         self.seen_gpus: dict[str, SeenGpus] = {}
         self.spells: dict[Slot, Spell] = {}
+        self.changed_histories: set[tuple[str, str]] = set()
 
         self.workloads: dict[Key, Workload] = {}
         self.slots_of: dict[Key, frozenset[str]] = {}
+        self.workloads_in: dict[str, dict[Key, Workload]] = {}
         self.workload_of_root: dict[tuple[str, Key], Key] = {}
+        self.failing: dict[Slot, bool] = {}
+        self.priority_of: dict[Slot, int] = {}
+        self.tier_of: dict[Key, Tier] = {}
         self.labels_of: dict[Slot, dict[str, str]] = {}
         self.pool_of: dict[Slot, str] = {}
         self.waiting_in: dict[str, dict[Slot, Waiting]] = {}
         self.service_of: dict[Key, Key] = {}
+        self.budgets: dict[str, dict[Key, PodDisruptionBudget]] = {}
+        self.scalers: dict[str, dict[Key, HorizontalPodAutoscaler]] = {}
         self.listed_ready: dict[Key, frozenset[Key]] = {}
         self.unreadable: dict[str, dict[Key, str]] = {}
+        self.rules_broken = 0
         self.facts: dict[Subject, Facts] = {}
         self.started: datetime | None = None
 
@@ -138,7 +152,7 @@ class State:
         if stated:
             return max(stated)
         slots = ((workload.key, part.name) for part in workload.components)
-        return max((row.priority for slot in slots for row in self.rows_of.get(slot, {}).values()), default=0)
+        return max((self.priority_of[slot] for slot in slots if slot in self.priority_of), default=0)
 
     def owner(self, workload: Workload) -> str:
         return workload.owner or self.policy.owner(workload.namespace)

@@ -15,6 +15,7 @@ from sevenhop.core.objects.cluster import Controller, ResourceClaim, ResourceCla
 from sevenhop.core.objects.pod import Pod, PodSpec, PodTemplate
 
 LWS = "LeaderWorkerSet.leaderworkerset.x-k8s.io"
+LWS_NAME = "leaderworkerset.sigs.k8s.io/name"
 WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 
 GPU_DEVICE_CLASSES = ("gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com")
@@ -66,6 +67,24 @@ def template_of(kind: str, obj: Object) -> PodTemplate | None:
             except msgspec.ValidationError:
                 return None  # listed with the reason "no pod template"
     return None
+
+
+def metas_of(kind: str, obj: Object) -> list[tuple[Meta, PodSpec | None]]:
+    """Everything of an object that may carry joining labels: itself, and the templates of its pods."""
+    if isinstance(obj, Pod):
+        return [(obj.metadata, obj.spec)]
+    found: list[tuple[Meta, PodSpec | None]] = [(obj.metadata, None)]
+    template = template_of(kind, obj)
+    if template is not None:
+        found.append((pod_meta(template.metadata, obj.metadata.namespace), template.spec))
+    elif kind == "PodCliqueSet.grove.io" and isinstance(obj, Custom):
+        cliques = obj.spec.get("template", {}).get("cliques", []) if isinstance(obj.spec.get("template"), dict) else []
+        for clique in cliques if isinstance(cliques, list) else []:
+            labels = clique.get("labels") if isinstance(clique, dict) else None
+            if isinstance(labels, dict):
+                plain = {str(k): str(v) for k, v in labels.items()}
+                found.append((Meta(namespace=obj.metadata.namespace, labels=plain), None))
+    return found
 
 
 def is_leader(pod: Pod) -> bool:
@@ -168,10 +187,11 @@ def read_members(spec: FrameworkSpec, found: Found) -> Reading:
         ValueError: A quantity that is none.
     """
     parts: dict[str, Component] = {}
+    seen = {member.obj.metadata.uid for member in found.members if member.obj.metadata.uid}
     for kind, obj in found.members:
         template = template_of(kind, obj)
         replicas = replicas_of(obj)
-        if template is None or kind == "ReplicaSet.apps":
+        if template is None or _is_counted_above(obj, seen):
             continue
         meta = pod_meta(template.metadata, obj.metadata.namespace)
         place = spec.place(meta, template.spec, found)
@@ -186,6 +206,12 @@ def read_members(spec: FrameworkSpec, found: Found) -> Reading:
     components = tuple(with_intended_zero(parts[name]) for name in sorted(parts))
     models = [part.model for part in components if part.model.name]
     return Reading(components=components, model=models[0] if models else Model())
+
+
+def _is_counted_above(obj: Object, seen: set[str]) -> bool:
+    """A ReplicaSet of a Deployment that is here, and the StatefulSets of a LeaderWorkerSet, are not counted again."""
+    owner = obj.metadata.controller()
+    return owner is not None and (owner.uid in seen or owner.kind in ("Pod", "LeaderWorkerSet"))
 
 
 def replicas_of(obj: Object) -> int | None:

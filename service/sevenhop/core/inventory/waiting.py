@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 import msgspec
@@ -25,6 +25,10 @@ class Spell(msgspec.Struct, frozen=True, gc=False):
     since: datetime
     pods: frozenset[str]
     deleted_at: datetime | None = None
+
+    def ends_at(self) -> datetime | None:
+        """When it is over if nothing takes the place of what was deleted; None while pods wait."""
+        return None if self.deleted_at is None else self.deleted_at + REPLACED_WITHIN
 
 
 def spell(
@@ -66,8 +70,3 @@ def _goes_on(
         return True
     # A node without a condition was bound by hand, at a time that nothing tells.
     return any((at := placed.get(uid)) is not None and at >= earliest for uid in before.pods)
-
-
-def ends_at(spells: Iterable[Spell]) -> datetime | None:
-    """When the first of these will be over if nothing takes the place of what was deleted."""
-    return min((s.deleted_at + REPLACED_WITHIN for s in spells if s.deleted_at is not None), default=None)

@@ -49,6 +49,7 @@ class Meta(Slim):
     labels: Labels = {}
     annotations: Labels = {}
     owner_references: Sequence[OwnerRef] = ()
+    finalizers: Sequence[str] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -90,6 +91,13 @@ class Custom(Object):
     api_version: str = ""
     spec: dict[str, Any] = {}
     status: dict[str, Any] = {}
+
+
+class Workspace(Custom):
+    """KAITO's Workspace, which has its fields beside `spec`, not in it."""
+
+    resource: dict[str, Any] = {}
+    inference: dict[str, Any] = {}
 
 
 def condition(conditions: Sequence[Condition], kind: str) -> Condition | None:

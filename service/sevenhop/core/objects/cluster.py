@@ -16,7 +16,7 @@ from sevenhop.core.objects.base import (
     Quantities,
     Slim,
 )
-from sevenhop.core.objects.pod import NodeSelector, PodTemplate, Toleration
+from sevenhop.core.objects.pod import ControllerTemplate, NodeSelector, Toleration
 
 
 class Taint(Slim):
@@ -69,7 +69,7 @@ class ReplicasSpec(Slim):
 
     replicas: int | None = None
     selector: LabelSelector | None = None
-    template: PodTemplate = msgspec.field(default_factory=PodTemplate)
+    template: ControllerTemplate = msgspec.field(default_factory=ControllerTemplate)
     paused: bool = False
     suspend: bool = False
     parallelism: int | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from sevenhop.core.objects import cluster as c
-from sevenhop.core.objects.base import Custom, Object
+from sevenhop.core.objects.base import Custom, Object, Workspace
 from sevenhop.core.objects.pod import Pod
 
 
@@ -257,6 +257,7 @@ _ROWS = (
         namespaced=False,
     ),
     _kind("Service", "serving.knative.dev", "v1", "services", Custom, "KServe on Knative"),
+    _kind("Configuration", "serving.knative.dev", "v1", "configurations", Custom, "KServe on Knative: owners"),
     _kind("Revision", "serving.knative.dev", "v1", "revisions", Custom, "KServe on Knative"),
     _kind(
         "LeaderWorkerSet",
@@ -273,6 +274,14 @@ _ROWS = (
         "disaggregatedsets",
         Custom,
         "LeaderWorkerSet",
+    ),
+    _kind(
+        "DisaggregatedSetRoleScaler",
+        "disaggregatedset.x-k8s.io",
+        "v1",
+        "disaggregatedsetrolescalers",
+        Custom,
+        "LeaderWorkerSet: who scales",
     ),
     _kind("Model", "kubeai.org", "v1", "models", Custom, "KubeAI"),
     _kind("StormService", "orchestration.aibrix.ai", "v1alpha1", "stormservices", Custom, "AIBrix"),
@@ -318,8 +327,16 @@ _ROWS = (
         Custom,
         "RBG",
     ),
+    _kind(
+        "RoleBasedGroupScalingAdapter",
+        "workloads.x-k8s.io",
+        "v1alpha2 v1alpha1",
+        "rolebasedgroupscalingadapters",
+        Custom,
+        "RBG: who scales",
+    ),
     _kind("NIMService", "apps.nvidia.com", "v1alpha1", "nimservices", Custom, "NIM"),
-    _kind("Workspace", "kaito.sh", "v1beta1 v1alpha1", "workspaces", Custom, "KAITO"),
+    _kind("Workspace", "kaito.sh", "v1beta1 v1alpha1", "workspaces", Workspace, "KAITO"),
     _kind("InferenceSet", "kaito.sh", "v1beta1 v1alpha1", "inferencesets", Custom, "KAITO"),
     _kind("MultiRoleInference", "kaito.sh", "v1alpha1", "multiroleinferences", Custom, "KAITO"),
     _kind(
@@ -338,6 +355,7 @@ _ROWS = (
         Custom,
         "the same, older",
     ),
+    _kind("VariantAutoscaling", "llmd.ai", "v1alpha1", "variantautoscalings", Custom, "llm-d: who scales"),
     _kind("ScaledObject", "keda.sh", "v1alpha1", "scaledobjects", Custom, "who else scales"),
     # Queues and gangs
     _kind(

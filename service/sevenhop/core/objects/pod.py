@@ -250,3 +250,40 @@ class Pod(Object):
 class PodTemplate(Slim):
     metadata: Meta = msgspec.field(default_factory=Meta)
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
+
+
+class Capabilities(Slim):
+    add: Sequence[str] = ()
+    drop: Sequence[str] = ()
+
+
+class SeccompProfile(Slim):
+    type: str = ""
+
+
+class SecurityContext(Slim):
+    """Of a pod or a container, as far as Pod Security reads it."""
+
+    privileged: bool = False
+    run_as_non_root: bool | None = None
+    allow_privilege_escalation: bool | None = None
+    capabilities: Capabilities | None = None
+    seccomp_profile: SeccompProfile | None = None
+
+
+class TemplateContainer(Container):
+    security_context: SecurityContext | None = None
+
+
+class TemplateSpec(PodSpec):
+    """A pod still to be made: what admission will look at, which no running pod needs to carry in memory."""
+
+    containers: Sequence[TemplateContainer] = ()
+    init_containers: Sequence[TemplateContainer] = ()
+    host_ipc: bool = msgspec.field(name="hostIPC", default=False)
+    host_pid: bool = msgspec.field(name="hostPID", default=False)
+    security_context: SecurityContext | None = None
+
+
+class ControllerTemplate(PodTemplate):
+    spec: TemplateSpec = msgspec.field(default_factory=TemplateSpec)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import cast
 
 from sevenhop.core.inventory.objects import Key, Objects
-from sevenhop.core.objects.cluster import Node, PersistentVolumeClaim, ResourceClaim
+from sevenhop.core.objects.cluster import Event, Node, PersistentVolumeClaim, ResourceClaim
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement.constraints import (
     CORDONED,
@@ -25,6 +25,7 @@ from sevenhop.core.placement.constraints import (
 from sevenhop.core.placement.demand import AffinityTerm, Static
 from sevenhop.core.placement.devices import CLAIMS, CLASSES, SLICES, TEMPLATES, DeviceKey, DeviceLedger
 from sevenhop.core.placement.nodes import NodeView, Resident, resident
+from sevenhop.core.placement.requests import amounts
 from sevenhop.core.placement.selectors import Selector, node_matches
 from sevenhop.core.placement.taints import CONDITION_TAINTS, CORDON, tolerates, untolerated
 from sevenhop.core.placement.volumes import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES, claims_of
@@ -47,6 +48,7 @@ class Cluster:
         views: By node name, in a fixed order.
         pending: Pods that wait for a node.
         epoch: Changes when a verdict about any class may have changed for a reason that `log` does not tell.
+        evaluations: Kept by `evaluation.evaluate`, by scheduling class.
         log: Index of each node that changed, oldest first; a verdict that looks at nodes one by one is current up to
             a position in it.
     """
@@ -63,10 +65,14 @@ class Cluster:
         self._repelling: dict[AffinityTerm, Counts] = {}
         self._exclusive: dict[Key, int] = {}
         self._nominated: dict[Key, str] = {}
+        self._priorities: dict[int, int] = {}
         self._indexes: dict[object, tuple[Callable[[Resident], bool], Counts]] = {}
         self._static: dict[Static, list[int]] = {}
         self._absence: dict[str, bool] = {}
+        self._events: dict[Key, dict[Key, Event]] | None = None
         self._ledger: DeviceLedger | None = None
+        self._remembered: dict[object, object] = {}
+        self._remembered_at = (0, 0)
         self.evaluations: dict[object, object] = {}
         self.refresh()
 
@@ -79,7 +85,7 @@ class Cluster:
         self.pending = {}
         self._where, self._by_namespace, self._repelling = {}, {}, {}
         self._exclusive, self._nominated, self._indexes, self._static = {}, {}, {}, {}
-        self._absence, self._ledger = {}, None
+        self._absence, self._ledger, self._events, self._priorities = {}, None, None, {}
         self.evaluations = {}
         self.log = []
         self.epoch += 1
@@ -97,6 +103,10 @@ class Cluster:
                 self._add_pod(pod)
         elif kind == "Node":
             self._update_node(key[1])
+        elif kind == "Event":
+            self._update_event(key)
+        elif kind == "PodDisruptionBudget.policy":
+            self._remembered = {}  # whom preemption would take
         elif kind == "Namespace":
             self._indexes = {}
             self.epoch += 1
@@ -105,6 +115,16 @@ class Cluster:
             if kind in _DEVICE_KINDS:
                 self._ledger = None
             self.epoch += 1
+
+    def _update_event(self, key: Key) -> None:
+        if self._events is None:
+            return
+        event = self.objects.of("Event").get(key)
+        if isinstance(event, Event):
+            self._events.setdefault((event.about.namespace, event.about.name), {})[key] = event
+        else:
+            for about in self._events.values():
+                about.pop(key, None)
 
     def _update_node(self, name: str) -> None:
         node = self.objects.nodes().get(("", name))
@@ -120,12 +140,14 @@ class Cluster:
         )
         if placed_alike and before.status.allocatable == node.status.allocatable:
             view.node = node  # a heartbeat
-            view.capacity = view.capacity if before.status.capacity == node.status.capacity else NodeView(node, 0).capacity
+            if before.status.capacity != node.status.capacity:
+                view.capacity = amounts(node.status.capacity)
             return
         view.adopt(node)
         if not placed_alike:
-            for masks in self._static.values():
-                masks[view.index] = -1
+            for static, masks in self._static.items():
+                if view.index < len(masks):
+                    masks[view.index] = _static_mask(view, static)
             self.epoch += 1
         self._touch(view)
 
@@ -138,14 +160,20 @@ class Cluster:
                 self._drop_pod(pod.metadata.key)
                 self._add_pod(pod)
             return
-        view = self.views.pop(name, None)
+        view = self.views.get(name)
         if view is None:
             return
-        for key in list(view.residents):
+        nominated = list(view.nominated)
+        for key in (*view.residents, *nominated):
             self._drop_pod(key)
+        del self.views[name]
         self.order = list(self.views.values())
         for index, each in enumerate(self.order):
             each.index = index
+        for key in nominated:  # they still wait, for another node
+            pod = self.objects.pods().get(key)
+            if pod is not None:
+                self._add_pod(pod)
 
     def _add_node(self, node: Node) -> None:
         view = NodeView(node, len(self.order))
@@ -200,6 +228,9 @@ class Cluster:
         return each
 
     def _count(self, each: Resident, sign: int) -> None:
+        self._priorities[each.priority] = self._priorities.get(each.priority, 0) + sign
+        if not self._priorities[each.priority]:
+            del self._priorities[each.priority]
         for term in each.anti_affinity:
             _tally(self._repelling.setdefault(term, {}), each.node, sign)
             if not self._repelling[term]:
@@ -234,10 +265,6 @@ class Cluster:
             masks = self._static[static] = []
         for index in range(len(masks), len(self.order)):
             masks.append(_static_mask(self.order[index], static))
-        if -1 in masks:
-            for index, mask in enumerate(masks):
-                if mask == -1:
-                    masks[index] = _static_mask(self.order[index], static)
         return masks
 
     def spread_counts(self, namespace: str, selector: Selector) -> Counts:
@@ -281,6 +308,10 @@ class Cluster:
         """The node that a resident is on."""
         return self._where.get(key)
 
+    def lowest_priority(self) -> int | None:
+        """Of all pods that have a node; None if there are none."""
+        return min(self._priorities, default=None)
+
     def has_nominated(self) -> bool:
         return bool(self._nominated)
 
@@ -289,6 +320,14 @@ class Cluster:
         if self._ledger is None:
             self._ledger = DeviceLedger(self.objects)
         return self._ledger
+
+    def events_about(self, key: Key) -> list[Event]:
+        """Events about the object of that namespace and name, the newest last."""
+        if self._events is None:
+            self._events = {}
+            for each, event in cast("Mapping[Key, Event]", self.objects.of("Event")).items():
+                self._events.setdefault((event.about.namespace, event.about.name), {})[each] = event
+        return sorted(self._events.get(key, {}).values(), key=lambda e: e.last_seen.timestamp() if e.last_seen else 0.0)
 
     def absence_counts(self, kind: str) -> bool:
         """
@@ -315,9 +354,7 @@ class Cluster:
                 return True
         return False
 
-    def _index(
-        self, name: object, counts_it: Callable[[Resident], bool], namespaces: frozenset[str] | None
-    ) -> Counts:
+    def _index(self, name: object, counts_it: Callable[[Resident], bool], namespaces: frozenset[str] | None) -> Counts:
         known = self._indexes.get(name)
         if known is not None:
             return known[1]
@@ -330,6 +367,17 @@ class Cluster:
             self._indexes.pop(next(iter(self._indexes)))
         self._indexes[name] = (counts_it, counts)
         return counts
+
+    def remember(self, key: object, value: object) -> None:
+        """Keep what was worked out, until anything here changes."""
+        if self._remembered_at != (self.epoch, len(self.log)):
+            self._remembered = {}
+            self._remembered_at = (self.epoch, len(self.log))
+        self._remembered[key] = value
+
+    def remembered(self, key: object) -> object | None:
+        """What `remember` kept, if nothing has changed since."""
+        return self._remembered.get(key) if self._remembered_at == (self.epoch, len(self.log)) else None
 
     # ---- what if
 

@@ -42,7 +42,10 @@ NAMES: tuple[tuple[int, str, str], ...] = (
     (
         IN_USE,
         "pvc-in-use",
-        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",
+        (
+            "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode"
+            " already in-use by another pod"
+        ),
     ),
     (VOLUME_AFFINITY, "volume-zone", "node(s) didn't match PersistentVolume's node affinity"),
     (VOLUME_BINDING, "pv-unavailable", "node(s) didn't find available persistent volumes to bind"),

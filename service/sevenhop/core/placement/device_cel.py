@@ -1,8 +1,8 @@
 """
 Selectors of DRA devices: the part of CEL that people write in DeviceClasses and claims.
 
-What it cannot read raises `UnreadableExpressionError`: the caller lists it as not modelled and never assumes an answer.  The
-variables and functions are those of resource.k8s.io/v1 `CELDeviceSelector`.
+What it cannot read raises `UnreadableExpressionError`: the caller lists it as not modelled and never assumes an answer.
+The variables and functions are those of resource.k8s.io/v1 `CELDeviceSelector`.
 """
 
 from __future__ import annotations

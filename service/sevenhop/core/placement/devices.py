@@ -331,8 +331,8 @@ def _match(
             options.append([])
             continue
         free = [k for k in keys if k not in taken]
-        if ask.count is None and (not keys or len(free) < len(keys)):
-            return None  # "All" includes those that are taken
+        if ask.count is None and not keys:
+            return None  # "All" of none is not enough; of those there are, the taken ones count as wanted too
         wanted = len(keys) if ask.count is None else ask.count
         if wanted > len(free):
             return None

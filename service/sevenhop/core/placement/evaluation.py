@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
@@ -79,10 +78,24 @@ class Evaluation(msgspec.Struct, gc=False):
     delegated: tuple[str, ...] = ()
     epoch: int = 0
     seen: int = 0
+    grouped: dict[int, list[int]] | None = None
 
-    def counts(self) -> Counter[int]:
-        """How many nodes have each mask; few differ."""
-        return Counter(self.masks)
+    def groups(self) -> dict[int, list[int]]:
+        """Mask to the indexes of the nodes that have it; few masks differ, so words are made from these."""
+        if self.grouped is None:
+            self.grouped = {}
+            for index, mask in enumerate(self.masks):
+                self.grouped.setdefault(mask, []).append(index)
+        return self.grouped
+
+    def counts(self) -> dict[int, int]:
+        """How many nodes have each mask."""
+        return {mask: len(indexes) for mask, indexes in self.groups().items()}
+
+    @property
+    def fits(self) -> bool:
+        """Whether any node fits."""
+        return 0 in self.groups()
 
     def index(self, resource: str) -> int | None:
         return self.resources.index(resource) if resource in self.resources else None
@@ -118,6 +131,7 @@ def evaluate(cluster: Cluster, wanted: SchedulingClass) -> Evaluation:
             views = [cluster.order[i] for i in changed]
             for view, mask in zip(views, _Checker(cluster, wanted).masks(views), strict=True):
                 known.masks[view.index] = mask
+            known.grouped = None
             known.seen = len(cluster.log)
             return known
     checker = _Checker(cluster, wanted)
@@ -164,7 +178,7 @@ class _Checker:
         out: list[int] = []
         for view in views:
             mask = static[view.index] & ~c.TAINTED
-            free = view.free
+            free: Mapping[str, int] = view.free
             pods = len(view.residents)
             if view.nominated and priority is not None:
                 free, pods = _with_nominated(view, priority, self.wanted.own)

@@ -63,6 +63,8 @@ class NodeView:
     """
     A node with its residents; `free` may be negative (more bound than there is now).
 
+    `offering` remembers what the node's labels promise of a resource, as long as the node stays the same.
+
     Owned and mutated by `Cluster`; read it, do not change it.
     """
 
@@ -77,6 +79,7 @@ class NodeView:
         "name",
         "node",
         "nominated",
+        "offering",
         "residents",
         "taints",
     )
@@ -94,6 +97,7 @@ class NodeView:
         self.name = node.metadata.name
         self.labels = node.metadata.labels
         self.taints = node.spec.taints
+        self.offering: dict[str, int | None] = {}
         self.allocatable = amounts(node.status.allocatable)
         self.capacity = amounts(node.status.capacity)
         self.max_pods = self.allocatable.get("pods", UNLIMITED)

@@ -131,9 +131,8 @@ def volume_demand(objects: Objects, pod: Pod, *, absence_counts: bool) -> Volume
             continue
         if volume.spec.node_affinity is not None and volume.spec.node_affinity.required is not None:
             affinity.append(compile_node_selector(volume.spec.node_affinity.required))
-        for label in _ZONE_LABELS:
-            if label in volume.metadata.labels:
-                zones.append((label, tuple(volume.metadata.labels[label].split("__"))))
+        labels = volume.metadata.labels
+        zones.extend((label, tuple(labels[label].split("__"))) for label in _ZONE_LABELS if label in labels)
     unbound.sort(key=lambda u: (u.size, u.claim))
     return VolumeDemand(tuple(affinity), tuple(zones), tuple(unbound), tuple(exclusive), unseen=tuple(unseen))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -10,11 +11,14 @@ from sevenhop.core.inventory.objects import Key, Objects
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement.claims import claims_demand
 from sevenhop.core.placement.cluster import Cluster
+from sevenhop.core.placement.constraints import first_slug
 from sevenhop.core.placement.devices import DeviceKey, allocate
-from sevenhop.core.placement.evaluation import class_of, evaluate
-from sevenhop.core.placement.fit import Fit, HeldBack, fits, held_back
+from sevenhop.core.placement.evaluation import Evaluation, class_of, evaluate
+from sevenhop.core.placement.fit import HeldBack, held_back, unmodelled
 from sevenhop.core.placement.nodes import NodeView
 from sevenhop.core.placement.preemption import PreemptionReason, preempt
+
+_MOST_COMPARED = 200
 
 
 class WhatIf(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -73,31 +77,38 @@ def _place(cluster: Cluster, pod: Pod) -> tuple[WhatIf, list[Callable[[], None]]
     reason = held_back(pod)
     if reason is not None:
         return WhatIf(pod=key, fits=False, reason=_held_back_text(pod, reason)), []
-    fit = fits(cluster, pod)
-    if fit.nodes:
-        view = _choose(cluster, fit.nodes)
+    wanted = class_of(cluster, pod)
+    if wanted.trouble:
+        return WhatIf(pod=key, fits=False, reason=wanted.trouble_text, unmodelled=unmodelled(pod)), []
+    evaluation = evaluate(cluster, wanted)
+    left_out = (*evaluation.problems, *unmodelled(pod))
+    nodes = tuple(cluster.order[i].name for i in evaluation.groups().get(0, ()))
+    if nodes:
+        view = _choose(cluster, nodes)
         back = cluster.place(pod, view.name, _devices(cluster, pod, view))
-        return WhatIf(pod=key, fits=True, nodes=fit.nodes, reason=f"fits on {_some(fit.nodes)}", unmodelled=fit.unmodelled), [back]
-    if fit.trouble:
-        return WhatIf(pod=key, fits=False, reason=fit.trouble_text, unmodelled=fit.unmodelled), []
-    room = preempt(cluster, pod, evaluate(cluster, class_of(cluster, pod)))
-    if room.reason is PreemptionReason.HELPS and room.node is not None:
+        return WhatIf(pod=key, fits=True, nodes=nodes, reason=f"fits on {_some(nodes)}", unmodelled=left_out), [back]
+    lowest = cluster.lowest_priority()
+    may_preempt = lowest is not None and lowest < (pod.spec.priority or 0)
+    room = preempt(cluster, pod, evaluation) if may_preempt else None
+    if room is not None and room.reason is PreemptionReason.HELPS and room.node is not None:
         undo: list[Callable[[], None]] = []
         for victim in room.victims:
             cluster.remove(victim, undo)
         undo.append(cluster.place(pod, room.node, _devices(cluster, pod, cluster.views[room.node])))
-        text = f"fits after the scheduler has preempted {_some(tuple(f'{ns}/{name}' for ns, name in room.victims))}"
-        return WhatIf(pod=key, fits=True, nodes=room.nodes, reason=text, preempts=room.victims, unmodelled=fit.unmodelled), undo
-    return WhatIf(pod=key, fits=False, reason=_refusal(fit), unmodelled=fit.unmodelled), []
+        text = f"fits after the scheduler has preempted {_some([f'{ns}/{name}' for ns, name in room.victims])}"
+        answer = WhatIf(pod=key, fits=True, nodes=room.nodes, reason=text, preempts=room.victims, unmodelled=left_out)
+        return answer, undo
+    return WhatIf(pod=key, fits=False, reason=_refusal(evaluation), unmodelled=left_out), []
 
 
 def _choose(cluster: Cluster, names: Sequence[str]) -> NodeView:
     """
     One of the nodes that fit; the scheduler's scores are not modelled.
 
-    The one with the most free cpu: LeastAllocated is its default leaning.
+    The one with the most free cpu, which its default score leans to; of many, among the first.
     """
-    return max((cluster.views[n] for n in names), key=lambda v: (v.free.get("cpu", 0), v.free.get("memory", 0), v.name))
+    views = (cluster.views[n] for n in names[:_MOST_COMPARED])
+    return max(views, key=lambda v: (v.free.get("cpu", 0), v.free.get("memory", 0), v.name))
 
 
 def _devices(cluster: Cluster, pod: Pod, view: NodeView) -> Mapping[Key, tuple[DeviceKey, ...]]:
@@ -126,10 +137,13 @@ def _held_back_text(pod: Pod, reason: HeldBack) -> str:
             return "does not wait for a node"
 
 
-def _refusal(fit: Fit) -> str:
-    if not fit.excluded:
+def _refusal(evaluation: Evaluation) -> str:
+    out: Counter[str] = Counter()
+    for mask, nodes in evaluation.counts().items():
+        out[first_slug(mask, evaluation.resources)] += nodes
+    if not out:
         return "there are no nodes"
-    return "fits on no node: " + ", ".join(f"{slug} on {count}" for slug, count in fit.excluded)
+    return "fits on no node: " + ", ".join(f"{slug} on {count}" for slug, count in out.most_common())
 
 
 def _some(names: Sequence[str]) -> str:

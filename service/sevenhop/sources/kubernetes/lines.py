@@ -40,7 +40,8 @@ class LineSplitter:
         """
         if b"\n" not in chunk:
             # Joined only once the line is whole: else a 2 MB line would be copied some thirty times.
-            self._parts.append(chunk)
+            if chunk:
+                self._parts.append(chunk)
             return []
         if self._parts:
             self._parts.append(chunk)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import datetime
 
@@ -26,6 +27,11 @@ class KubernetesSource:
 
     Kinds that appear later are picked up, kinds that vanish are withdrawn (`ABSENT`, their objects `Deleted`), at the
     latest at the next discovery; a watch that meets 404 asks for it at once.
+
+    Args:
+        clock: Dates events, UTC; may be virtual.
+        sleep, monotonic: Waiting and measuring, in seconds.
+        record: Takes each event with its raw object, such as a `Recorder`.
     """
 
     def __init__(
@@ -35,6 +41,7 @@ class KubernetesSource:
         *,
         clock: Clock,
         sleep: Sleep = asyncio.sleep,
+        monotonic: Callable[[], float] = time.monotonic,
         limits: Limits | None = None,
         rng: random.Random | None = None,
         record: Record | None = None,
@@ -45,6 +52,7 @@ class KubernetesSource:
             raise ValueError("Secrets are never read")
         self._clock = clock
         self._sleep = sleep
+        self._monotonic = monotonic
         self._limits = limits or Limits()
         self._rng = rng or random.Random()  # noqa: S311  jitter, no secret
         self._record = record
@@ -75,10 +83,8 @@ class KubernetesSource:
                 group.create_task(self._watch_ages(), name="ages")
                 await self._discover_for_ever(group)
         except ExceptionGroup as errors:
-            refused = errors.subgroup(EmitError)
-            if refused is None or not isinstance(refused.exceptions[0].__cause__, Exception):
-                raise
-            raise refused.exceptions[0].__cause__ from errors
+            first = errors.exceptions[0]
+            raise (first.__cause__ if isinstance(first, EmitError) and first.__cause__ else first) from errors
 
     def _watch_of(self, kind: Kind, emit: Emit) -> KindWatch:
         return KindWatch(
@@ -87,6 +93,7 @@ class KubernetesSource:
             emit,
             clock=self._clock,
             sleep=self._sleep,
+            monotonic=self._monotonic,
             limits=self._limits,
             rng=self._rng,
             record=self._record,

@@ -16,6 +16,7 @@ class KindStatus(msgspec.Struct, frozen=True, kw_only=True):
         version: The API version that is watched; empty if none is.
         detail: Why the state is not better, and what to do; empty when all is well.
         objects: Told and not taken back.
+        resource_version: Up to where the server was followed; empty before the first list.
         last_line_at: Last line of a watch, bookmarks included.
         last_success_at: Last line or complete list.
         lists: Complete lists so far; more than one means that watches had to start over.
@@ -32,6 +33,7 @@ class KindStatus(msgspec.Struct, frozen=True, kw_only=True):
     state: SyncState = SyncState.NOT_SYNCED
     detail: str = ""
     objects: int = 0
+    resource_version: str = ""
     last_line_at: datetime | None = None
     last_success_at: datetime | None = None
     lists: int = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
@@ -59,6 +60,7 @@ class KindWatch:
         *,
         clock: Clock,
         sleep: Sleep = asyncio.sleep,
+        monotonic: Callable[[], float] = time.monotonic,
         limits: Limits | None = None,
         rng: random.Random | None = None,
         record: Record | None = None,
@@ -69,6 +71,8 @@ class KindWatch:
         self._emit = emit
         self._clock = clock
         self._sleep = sleep
+        # Silence and age are measured here: `clock` may be set, and in a demo it leaps.
+        self._monotonic = monotonic
         self._limits = limits or Limits()
         self._rng = rng or random.Random()  # noqa: S311  jitter, no secret
         self._backoff = Backoff(self._limits.backoff_base_s, self._limits.backoff_cap_s, self._rng)
@@ -83,6 +87,7 @@ class KindWatch:
         self._failure = ""
         self._last_line_at: datetime | None = None
         self._last_success_at: datetime | None = None
+        self._succeeded_at_s: float | None = None
         self._lists = self._watches = self._errors = 0
         self._next_try_at: datetime | None = None
         self._progress: tuple[int, int] | None = None
@@ -99,6 +104,7 @@ class KindWatch:
             state=self._state or SyncState.NOT_SYNCED,
             detail=self._failure or self._detail,
             objects=len(self._seen.told),
+            resource_version=self._seen.resource_version,
             last_line_at=self._last_line_at,
             last_success_at=self._last_success_at,
             lists=self._lists,
@@ -159,11 +165,10 @@ class KindWatch:
 
     async def check_age(self) -> None:
         """Tell that the kind is stale, if nothing succeeded for too long."""
-        if self._state is not SyncState.SYNCED or self._last_success_at is None:
+        if self._state is not SyncState.SYNCED or self._succeeded_at_s is None:
             return
-        age = self._clock() - self._last_success_at
-        limit = timedelta(seconds=self._limits.silence_s * self._limits.stale_after_silences)
-        if age > limit:
+        age_s = self._monotonic() - self._succeeded_at_s
+        if age_s > self._limits.silence_s * self._limits.stale_after_silences:
             why = self._failure or "nothing heard"
             await self._change(SyncState.STALE, why)
 
@@ -209,7 +214,7 @@ class KindWatch:
         self._has_list = True
         self._watch_failures = 0
         self._lists += 1
-        self._last_success_at = at
+        self._succeed(at)
         self._failure = ""
         await self._change(SyncState.SYNCED, "", gone, is_news=True)
 
@@ -222,8 +227,7 @@ class KindWatch:
             "timeoutSeconds": str(round(self._rng.uniform(low_s, high_s)) or 1),
         }
         splitter = LineSplitter()
-        silence = timedelta(seconds=self._limits.silence_s)
-        heard_at = self._clock()
+        heard_at_s = self._monotonic()
         has_line = False
         path = self.kind.path(self._version)
         try:
@@ -233,10 +237,10 @@ class KindWatch:
                     at = self._clock()
                     lines = splitter.feed(chunk)
                     if lines:
-                        heard_at = at
+                        heard_at_s = self._monotonic()
                         has_line = True
                         await self._take(lines, at)
-                    elif at - heard_at > silence:
+                    elif self._monotonic() - heard_at_s > self._limits.silence_s:
                         raise _SilentError  # bytes, but never a line: a stream that drips
         except aiohttp.SocketTimeoutError:
             raise _SilentError from None
@@ -264,11 +268,16 @@ class KindWatch:
         if seen.is_doubtful:
             raise _DoubtError
         self._watch_failures = 0
-        self._last_line_at = self._last_success_at = at
+        self._last_line_at = at
+        self._succeed(at)
         if self._failure or self._state is not SyncState.SYNCED:
             self._failure = ""
             self._backoff.reset()
             await self._change(SyncState.SYNCED, "")
+
+    def _succeed(self, at: datetime) -> None:
+        self._last_success_at = at
+        self._succeeded_at_s = self._monotonic()
 
     # Failures ---------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,180 @@
+"""
+Which failure a text speaks of.
+
+Texts come from a pod's status, from Events and, where that is allowed, from log lines.  Only the line that matched is
+ever shown, masked and cut (`failures_quote`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from functools import cache
+
+import msgspec
+
+from sevenhop.core.hops import failures_device, failures_model, failures_serving, failures_startup
+from sevenhop.core.hops.causes import CAUSES, Cause
+from sevenhop.core.hops.failures_quote import quote
+from sevenhop.core.hops.failures_words import Matcher
+from sevenhop.core.hops.scheduler_text import classify_scheduler_message
+from sevenhop.core.subject import HOPS
+
+
+class Context(StrEnum):
+    """Where a text stood."""
+
+    STATUS = "status"  # pod.status.reason and message, conditions
+    WAITING = "waiting"
+    TERMINATED = "terminated"
+    EVENT = "event"
+    CONDITION = "condition"  # of a framework's custom resource
+    LOG = "log"
+
+
+class FailureClass(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """
+    What a text speaks of.
+
+    Attributes:
+        cause: The row of the published table.
+        line: The matching line, masked, at most 200 characters.
+        hint: What the numbers in the line advise; empty where they advise nothing.
+    """
+
+    cause: Cause
+    context: Context
+    line: str
+    hint: str = ""
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """Smaller is the better explanation: causes before symptoms, early hops first, then the table's order."""
+        return rank(self.cause)
+
+
+def rank(cause: Cause) -> tuple[int, int, int]:
+    """Of a cause alone; see `FailureClass.rank`."""
+    return (-cause.strength, HOPS.index(cause.hop), _ORDER[cause.slug])
+
+
+_ORDER = {slug: position for position, slug in enumerate(CAUSES)}
+
+
+@cache
+def _matchers() -> tuple[tuple[Cause, Matcher], ...]:
+    """Compiled when the first text is read: a healthy cluster never pays for it."""
+    rows = (
+        *failures_device.WORDS,
+        *failures_startup.WORDS,
+        *failures_model.WORDS,
+        *failures_serving.WORDS,
+    )
+    return tuple((CAUSES[row.cause], Matcher.of(row)) for row in rows)
+
+
+_MAX_LINE_CHARS = 4_000
+_MAX_LINES = 2_000
+_MAX_CHARS = 200_000
+_INFORMATION = re.compile(r"^\W{0,3}(?:\([^)]{0,60}\)\s*)?(?:\[?\d[\d:.\-T ,Z/]{4,30}\]?\s*)?\W?(?:INFO|DEBUG|TRACE)\b")
+
+# What speaks of pulling an image in so many words.
+_IMAGE_TEXT = re.compile(
+    r"failed to pull|pull(?:ing)? (?:and unpack )?image|errimagepull|imagepullbackoff|resolve reference"
+    r"|pull access denied|toomanyrequests|registryunavailable|manifest",
+    re.IGNORECASE,
+)
+_IMAGE = frozenset(slug for slug in CAUSES if slug.startswith("image-"))
+_PROBE_TEXT = re.compile(r"^\s*(?:\w+: )?(?:startup|readiness|liveness) probe (?:failed|errored)", re.IGNORECASE)
+
+
+def classify_text(text: str, *, context: Context = Context.LOG) -> FailureClass | None:
+    """
+    The best explanation in `text`: a cause before a symptom, whatever their order.
+
+    Returns:
+        None if nothing in it is known.
+    """
+    return min(classify_lines(text, context=context), key=lambda found: found.rank, default=None)
+
+
+def classify_lines(text: str, *, context: Context) -> list[FailureClass]:
+    """Every line that says something, each with its best explanation, in the order of the text."""
+    lines = text[:_MAX_CHARS].splitlines()[:_MAX_LINES]
+    found = [match for line in lines if (match := _classify_line(line, context))]
+    if not found and len(lines) > 1:
+        # A sentence that was wrapped.
+        whole = _classify_line(" ".join(lines), context)
+        found = [whole] if whole else []
+    return found
+
+
+def best(found: Iterable[FailureClass]) -> FailureClass | None:
+    """The best explanation; of equals the earliest."""
+    return min(found, key=lambda failure: failure.rank, default=None)
+
+
+def classify_logs(lines: Sequence[str]) -> list[FailureClass]:
+    """The lines of a log that say something; lines at level INFO and below only tell of symptoms."""
+    return [match for line in lines[-_MAX_LINES:] for match in classify_lines(line, context=Context.LOG)]
+
+
+def _classify_line(line: str, context: Context) -> FailureClass | None:
+    line = line[:_MAX_LINE_CHARS]
+    if not line.strip():
+        return None
+    lowered = line.lower()
+    candidates = [(cause, found) for cause, matcher in _matchers() if (found := matcher.search(line, lowered))]
+    candidates = _relevant(candidates, line, context)
+    if candidates:
+        cause, match = min(candidates, key=lambda pair: rank(pair[0]))
+        return FailureClass(cause=cause, context=context, line=quote(line, match.start()), hint=_hint(cause.slug, line))
+    if context in (Context.EVENT, Context.CONDITION, Context.STATUS):
+        return _scheduling(line, context)
+    return None
+
+
+def _relevant(
+    candidates: list[tuple[Cause, re.Match[str]]], line: str, context: Context
+) -> list[tuple[Cause, re.Match[str]]]:
+    if context is Context.LOG and _INFORMATION.match(line):
+        return [pair for pair in candidates if pair[0].is_symptom]
+    if _PROBE_TEXT.match(line):
+        # What the probe answered (connection refused, 503) is no finding of its own.
+        return [
+            pair
+            for pair in candidates
+            if pair[0].slug in ("slow-load", "liveness-failing", "not-ready", "by-design-not-ready")
+        ]
+    if context in (Context.LOG, Context.TERMINATED, Context.CONDITION) and not _IMAGE_TEXT.search(line):
+        # A program never pulls images; "image" in its log is a picture or a path.
+        return [pair for pair in candidates if pair[0].slug not in _PULL_CAUSES]
+    return candidates
+
+
+_PULL_CAUSES = _IMAGE - {"image-content", "image-platform", "image-pull-unexplained", "image-name", "image-never-pull"}
+
+
+def _scheduling(line: str, context: Context) -> FailureClass | None:
+    verdict = classify_scheduler_message(line)
+    if verdict is None:
+        return None
+    return FailureClass(cause=CAUSES[verdict.cause], context=context, line=quote(line))
+
+
+_KV_TOKENS = (
+    re.compile(r"estimated maximum model length is\s+(?P<tokens>\d+)", re.IGNORECASE),
+    re.compile(r"stored in (?:the )?kv cache \((?P<tokens>\d+)\)", re.IGNORECASE),
+)
+_DERIVED_LENGTH = re.compile(r"derived max_model_len \([^)\d]*(?P<tokens>\d+)", re.IGNORECASE)
+
+
+def _hint(slug: str, line: str) -> str:
+    if slug == "kv-cache-too-small":
+        tokens = next((match["tokens"] for words in _KV_TOKENS if (match := words.search(line))), None)
+        return f"Set `--max-model-len` to at most {tokens}." if tokens else ""
+    if slug == "engine-config":
+        derived = _DERIVED_LENGTH.search(line)
+        return f"Set `--max-model-len` to at most {derived['tokens']}." if derived else ""
+    return ""

@@ -1,0 +1,86 @@
+"""A rollout that blocks itself: the surge pod waits for what its own old pods hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from sevenhop.core.inventory.objects import Key, Objects
+from sevenhop.core.objects.cluster import Controller
+from sevenhop.core.objects.pod import Pod
+from sevenhop.core.placement.cluster import Cluster
+from sevenhop.core.placement.fit import fits
+
+_REVISION = "deployment.kubernetes.io/revision"
+_REPLICA_SETS = "ReplicaSet.apps"
+
+
+class Surge(msgspec.Struct, frozen=True, gc=False):
+    """
+    Attributes:
+        deployment: Whose rollout.
+        max_surge: As written, ``25%`` where nothing is.
+        old_pods: Pods of its older ReplicaSets that hold a node.
+        nodes: Where the pod would run without them.
+    """
+
+    deployment: Key
+    max_surge: str
+    old_pods: tuple[Key, ...]
+    nodes: tuple[str, ...]
+
+
+def blocked_surge(cluster: Cluster, pod: Pod) -> Surge | None:
+    """The rollout that this pod is the surge of, if it would fit without the pods that it is to replace."""
+    objects = cluster.objects
+    own = _owner(objects, pod.metadata.owner_references)
+    if own is None:
+        return None
+    owner = own.metadata.controller()
+    found = objects.by_uid(owner.uid) if owner is not None else None
+    if owner is None or owner.kind != "Deployment" or found is None or not isinstance(found[1], Controller):
+        return None
+    deployment = found[1]
+    surge = _max_surge(deployment.spec.strategy)
+    if surge in ("", "0", "0%"):
+        return None
+    old: list[Key] = []
+    for kind, sibling in objects.children(owner.uid):
+        if kind == _REPLICA_SETS and sibling.metadata.uid != own.metadata.uid and _is_older(sibling, own):
+            old += [
+                child.metadata.key
+                for child_kind, child in objects.children(sibling.metadata.uid)
+                if child_kind == "Pod" and cluster.where(child.metadata.key) is not None
+            ]
+    if not old:
+        return None
+    nodes = fits(cluster, pod, without=old).nodes
+    return Surge(deployment.metadata.key, surge, tuple(old), nodes) if nodes else None
+
+
+def _owner(objects: Objects, references: Any) -> Controller | None:
+    for reference in references:
+        if reference.controller and reference.kind == "ReplicaSet":
+            found = objects.by_uid(reference.uid)
+            if found is not None and isinstance(found[1], Controller):
+                return found[1]
+    return None
+
+
+def _max_surge(strategy: dict[str, Any] | None) -> str:
+    """Empty for a strategy that never surges."""
+    if strategy is None:
+        return "25%"
+    if strategy.get("type", "RollingUpdate") != "RollingUpdate":
+        return ""
+    return str((strategy.get("rollingUpdate") or {}).get("maxSurge", "25%"))
+
+
+def _is_older(other: Any, own: Controller) -> bool:
+    left, right = (o.metadata.annotations.get(_REVISION, "") for o in (other, own))
+    if left.isdecimal() and right.isdecimal():
+        return int(left) < int(right)
+    if other.metadata.creation_timestamp is None or own.metadata.creation_timestamp is None:
+        return False
+    return bool(other.metadata.creation_timestamp < own.metadata.creation_timestamp)

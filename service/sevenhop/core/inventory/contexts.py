@@ -1,0 +1,178 @@
+"""One subject as it is now, for whoever writes about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from sevenhop.core.facts.component import NotCreated, failure_reason
+from sevenhop.core.facts.schema import LABELS, Facts
+from sevenhop.core.hops.diagnosis import Diagnosis
+from sevenhop.core.hops.gather import Reach, Short, gather, trouble
+from sevenhop.core.hops.report import HopReport
+from sevenhop.core.incidents.context import SubjectContext
+from sevenhop.core.inventory.capacity import Change
+from sevenhop.core.inventory.objects import Key
+from sevenhop.core.inventory.pools import capacity
+from sevenhop.core.inventory.rows import PodRow
+from sevenhop.core.inventory.state import Slot, State, component_subject, slot_of
+from sevenhop.core.inventory.workloads import Registration
+from sevenhop.core.subject import Subject, SubjectKind
+
+CHANGES_SHOWN = 20
+
+
+def context(state: State, subject: Subject, now: datetime) -> SubjectContext | None:
+    """Everything that a message needs; None for a subject that is gone."""
+    facts = state.facts.get(subject)
+    if facts is None:
+        return None
+    labels = {name: str(facts.get(name, "")) for name in LABELS}
+    slots = slots_about(state, subject, labels)
+    rows = _rows(state, subject, slots)
+    has_pods = subject.kind in (SubjectKind.POD, SubjectKind.COMPONENT, SubjectKind.WORKLOAD, SubjectKind.SERVICE)
+    missing = [m for slot, m in state.refused.values() if slot in slots and subject.kind is not SubjectKind.POD]
+    report = _report(state, subject, slots, rows, missing) if has_pods else None
+    pool = labels["product"]
+    known_pool = pool in state.ledger.pools() or pool in state.waiting_in
+    return SubjectContext(
+        labels=labels,
+        report=report,
+        diagnosis=worst(rows, missing, report),
+        desired=_count(facts, "component.desired"),
+        ready=_count(facts, "component.ready"),
+        minimum=_count(facts, "component.min"),
+        pods=tuple((row.key[1], row.node) for row in rows if trouble(row) is not None or row.waiting),
+        pod_keys=tuple(row.key for row in rows if trouble(row) is not None or row.waiting),
+        pool=capacity(state, pool) if known_pool else None,
+        changes=tuple(_changes(state, slots, rows, subject, pool, now))[:CHANGES_SHOWN],
+        parents=_parents(labels, subject),
+        maintenance=_maintenance(state, subject, rows),
+    )
+
+
+def slots_about(state: State, subject: Subject, labels: dict[str, str]) -> tuple[Slot, ...]:
+    """The components that a subject is about, in order of name; of a pool, those that wait for it."""
+    if subject.kind is SubjectKind.COMPONENT:
+        return (slot_of(subject),)
+    if subject.kind is SubjectKind.POOL:
+        return tuple(sorted(state.waiting_in.get(subject.name, ())))
+    workload = (subject.namespace, labels["workload"])
+    if subject.kind is SubjectKind.POD or (subject.kind is SubjectKind.SERVICE and labels["component"]):
+        return ((workload, labels["component"]),)
+    if subject.kind in (SubjectKind.WORKLOAD, SubjectKind.SERVICE):
+        return tuple((workload, name) for name in sorted(state.slots_of.get(workload, ())))
+    return ()
+
+
+def _rows(state: State, subject: Subject, slots: Iterable[Slot]) -> list[PodRow]:
+    if subject.kind is SubjectKind.POD:
+        row = state.rows.get((subject.namespace, subject.name))
+        return [row] if row is not None else []
+    if subject.kind is SubjectKind.NODE:
+        keys = sorted(pod.metadata.key for pod in state.objects.pods_on(subject.name))
+        return [row for key in keys if (row := state.rows.get(key)) is not None]
+    return [row for slot in slots for _, row in sorted(state.rows_of.get(slot, {}).items())]
+
+
+def _report(
+    state: State, subject: Subject, slots: Sequence[Slot], rows: Sequence[PodRow], missing: Sequence[NotCreated]
+) -> HopReport:
+    workload = state.workloads.get(slots[0][0]) if slots else None
+    return gather(
+        rows,
+        missing=missing,
+        reaches=_reaches(state, subject, slots, rows),
+        short=_short(state, {state.pool_of[slot] for slot in slots if slot in state.pool_of}),
+        registers=workload.registers if workload is not None else Registration.ENDPOINTS,
+        pods_unknown=state.gate("Pod"),
+    )
+
+
+def _reaches(state: State, subject: Subject, slots: Sequence[Slot], rows: Sequence[PodRow]) -> list[Reach]:
+    """Services that select any of the pods, or that lead to the workload and select nothing."""
+    keys = {row.key for row in rows}
+    workloads = {slot[0] for slot in slots}
+    found: list[Reach] = []
+    for service in sorted(k for k, workload in state.service_of.items() if workload in workloads):
+        facts = state.facts.get(Subject(SubjectKind.SERVICE, *service))
+        selected = set(state.services.selects(service))
+        if facts is None or (subject.kind is SubjectKind.SERVICE and service != (subject.namespace, subject.name)):
+            continue
+        if selected & keys or not selected:
+            not_ready = sorted(key[1] for key in selected & keys if not state.rows[key].ready)
+            found.append(Reach(service, facts, tuple(not_ready)))
+    return found
+
+
+def _short(state: State, pools: Iterable[str]) -> list[Short]:
+    found: list[Short] = []
+    for pool in sorted(pools):
+        for free in state.ledger.nodes_of(pool):
+            facts = state.facts.get(Subject(SubjectKind.NODE, "", free.name), {})
+            has, expected = facts.get("node.gpu.allocatable"), facts.get("node.gpu.expected")
+            if isinstance(has, int) and isinstance(expected, int) and has < expected:
+                found.append(Short(free.name, has, expected))
+    return found
+
+
+def worst(rows: Sequence[PodRow], missing: Sequence[NotCreated], report: HopReport | None) -> Diagnosis | None:
+    """
+    The diagnosis to show: of the hop that broke first, the commonest cause, of the pod that has it longest.
+    """
+    first = report.first_broken if report is not None else None
+    troubled = [(row, why) for row in rows if (why := trouble(row)) is not None]
+    here = [(row, why) for row, why in troubled if first is None or why.hop is first] or troubled
+    counts: dict[str, int] = {}
+    for _, why in here:
+        counts[why.cause] = counts.get(why.cause, 0) + 1
+    refused = max(missing, key=lambda blocked: blocked.pods, default=None)
+    if refused is not None and refused.pods > max(counts.values(), default=0):
+        return refused.diagnosis
+    if not here:
+        return failure_reason(rows)
+    return min(here, key=lambda found: (-counts[found[1].cause], str(found[0].created or "~"), found[0].key))[1]
+
+
+def _changes(
+    state: State, slots: Sequence[Slot], rows: Sequence[PodRow], subject: Subject, pool: str, now: datetime
+) -> Iterable[Change]:
+    """Of its workloads, of its pods' nodes and of its pool's nodes, the newest first."""
+    workloads: set[Key | None] = {slot[0] for slot in slots}
+    nodes = {row.node for row in rows if row.node} | {free.name for free in state.ledger.nodes_of(pool)}
+    if subject.kind is SubjectKind.NODE:
+        nodes = {subject.name}
+    for change in state.changes.newest_first(now):
+        if (change.workload is not None and change.workload in workloads) or (
+            change.kind == "Node" and change.name in nodes
+        ):
+            yield change
+
+
+def _parents(labels: dict[str, str], subject: Subject) -> tuple[Subject, ...]:
+    namespace, workload, component = labels["namespace"], labels["workload"], labels["component"]
+    parents: list[Subject] = []
+    if component and subject.kind in (SubjectKind.POD, SubjectKind.SERVICE):
+        parents.append(component_subject(((namespace, workload), component)))
+    if workload and subject.kind is not SubjectKind.WORKLOAD:
+        parents.append(Subject(SubjectKind.WORKLOAD, namespace, workload))
+    if labels["node"] and subject.kind in (SubjectKind.POD, SubjectKind.GPU):
+        parents.append(Subject(SubjectKind.NODE, "", labels["node"]))
+    if labels["product"] and subject.kind is not SubjectKind.POOL:
+        parents.append(Subject(SubjectKind.POOL, "", labels["product"]))
+    return tuple(parents)
+
+
+def _maintenance(state: State, subject: Subject, rows: Iterable[PodRow]) -> tuple[str, ...]:
+    nodes = {subject.name} if subject.kind is SubjectKind.NODE else {row.node for row in rows if row.node}
+    worked_on = (name for name in nodes if _node_fact(state, name, "node.maintenance") is True)
+    return tuple(sorted(worked_on))
+
+
+def _node_fact(state: State, node: str, name: str) -> object:
+    return state.facts.get(Subject(SubjectKind.NODE, "", node), {}).get(name)
+
+
+def _count(facts: Facts, name: str) -> int | None:
+    value = facts.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

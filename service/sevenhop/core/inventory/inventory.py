@@ -1,0 +1,383 @@
+"""What is true now of one cluster: observations go in, facts that changed come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+
+from sevenhop.core.events import Applied, Deleted, Event, SourceChanged, SyncState, Unreadable
+from sevenhop.core.facts.schema import Facts
+from sevenhop.core.facts.source import RULEBOOK
+from sevenhop.core.incidents.context import SubjectContext
+from sevenhop.core.inventory.changes import changed_object, changes_between
+from sevenhop.core.inventory.contexts import context
+from sevenhop.core.inventory.framework import FrameworkSpec
+from sevenhop.core.inventory.history_keeping import forget_node, forget_pod, remember_node, remember_pod
+from sevenhop.core.inventory.objects import Key
+from sevenhop.core.inventory.order import Order
+from sevenhop.core.inventory.policy import Policy
+from sevenhop.core.inventory.read_component import HPAS, PDBS
+from sevenhop.core.inventory.read_node import is_plugin
+from sevenhop.core.inventory.read_service import SLICES
+from sevenhop.core.inventory.settling import Settling
+from sevenhop.core.inventory.state import PRIORITY_CLASSES, State
+from sevenhop.core.objects import cluster as objects
+from sevenhop.core.objects.base import Object
+from sevenhop.core.objects.kinds import KINDS
+from sevenhop.core.objects.pod import Pod
+from sevenhop.core.subject import Subject
+
+CONTROLLERS = ("ReplicaSet.apps", "StatefulSet.apps", "Deployment.apps", "Job.batch")
+"""Kinds that make pods, and may be refused them."""
+
+
+_PLACEMENT_SORTS_OUT = frozenset(("Pod", "Node", "Event"))
+"""Kinds whose handlers tell placement themselves, because most of their changes do not concern it."""
+
+Kept = TypeVar("Kept", bound=Object)
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """
+    Attributes:
+        changed: Subjects of which a fact or a label has another value now, with all their facts.
+        gone: Subjects that are no more.
+    """
+
+    changed: dict[Subject, Facts]
+    gone: set[Subject]
+
+
+class Inventory:
+    """
+    One cluster.
+
+    Mutable, owned by one caller: `apply` events, then `settle`.  It is a level: duplicates, late events and re-lists
+    end in the same facts.
+    """
+
+    def __init__(self, cluster: str, frameworks: Sequence[FrameworkSpec], policy: Policy | None = None) -> None:
+        self.state = State(cluster, frameworks, policy or Policy())
+        self._order = Order()
+        self._settling = Settling(self.state)
+        self._now: datetime | None = None
+        self._at = datetime.min.replace(tzinfo=UTC)  # of the event at hand
+        self._handlers: dict[str, Callable[[Key, Any, Any], None]] = {
+            "Pod": self._on_pod,
+            "Node": self._on_node,
+            "Event": self._on_event,
+            "Service": self._on_service,
+            SLICES: self._on_slice,
+            PDBS: self._on_budget,
+            HPAS: self._on_scaler,
+            PRIORITY_CLASSES: self._on_priority_class,
+            **{kind: partial(self._on_controller, kind) for kind in CONTROLLERS},
+        }
+
+    # What it answers
+
+    @property
+    def facts(self) -> dict[Subject, Facts]:
+        """Of every subject, as of the last `settle`; do not change it."""
+        return self.state.facts
+
+    @property
+    def next_wake(self) -> datetime | None:
+        """When `settle` has something to do even if nothing happens; None if never."""
+        return self._settling.next_wake
+
+    def context(self, subject: Subject, now: datetime) -> SubjectContext | None:
+        """What a message needs to know of a subject; None for one that is gone."""
+        return context(self.state, subject, now)
+
+    # What changes it
+
+    def rules_broken(self, count: int) -> None:
+        """Rules whose expression fails although every fact is there: a fact about ourselves."""
+        if count != self.state.rules_broken:
+            self.state.rules_broken = count
+            self._settling.dirty.sources.add(RULEBOOK)
+
+    def expect(self, subjects: Iterable[Subject]) -> None:
+        """
+        Subjects that the store remembers.
+
+        Those that are not there once everything was listed are told as gone, as if they had gone while we looked.
+        """
+        self._settling.expected |= set(subjects)
+
+    def apply(self, event: Event) -> None:
+        """
+        Take in one observation; decisions and outcomes only move the time on.
+
+        What is older than what is known of the object changes nothing, nor does a deletion of another incarnation.
+        """
+        self._at = event.at
+        if self._now is None or event.at > self._now:
+            self._now = event.at
+        if self.state.started is None:
+            self.state.started = event.at
+        if isinstance(event, Applied):
+            self._applied(event)
+        elif isinstance(event, Deleted):
+            self._deleted(event)
+        elif isinstance(event, SourceChanged):
+            self._source_changed(event)
+        elif isinstance(event, Unreadable):
+            self._unreadable(event)
+
+    def settle(self, now: datetime) -> Settled:
+        """
+        Recompute what is dirty, or due by `now`.
+
+        Time never runs back: an older `now` counts as the newest event's time.
+        """
+        now = max(now, self._now or now)
+        self._now = now
+        changed, gone = self._settling.run(now)
+        return Settled(changed, gone)
+
+    # By kind of event
+
+    def _applied(self, event: Applied) -> None:
+        kind, obj = event.kind, event.obj
+        key = obj.metadata.key
+        if not self._order.is_news(kind, key, event.epoch, event.seq):
+            return
+        self._order.exists(kind, key, event.epoch, event.seq)
+        self._is_readable(kind, key)
+        before = self.state.objects.get(kind, *key)
+        if before is not None and _is_same(before, obj):
+            return
+        if before is not None and before.metadata.uid != obj.metadata.uid:
+            self._drop(kind, key)
+            before = None
+        elif before is not None:
+            self._note_changes(kind, key, before, obj, event.at)
+        self.state.objects.put(kind, obj)
+        self._touch(kind, key)
+        self._handle(kind, key, before, obj)
+
+    def _deleted(self, event: Deleted) -> None:
+        kind, key = event.kind, (event.namespace, event.name)
+        known = self.state.objects.get(kind, *key)
+        if known is not None and event.uid and known.metadata.uid and known.metadata.uid != event.uid:
+            return
+        if not self._order.is_news(kind, key, event.epoch, event.seq):
+            return
+        self._order.is_gone(kind, key, event.epoch, event.seq)
+        self._is_readable(kind, key)
+        if known is not None:
+            self._drop(kind, key)
+
+    def _drop(self, kind: str, key: Key) -> None:
+        before = self.state.objects.drop(kind, key)
+        self._touch(kind, key)
+        self._handle(kind, key, before, None)
+
+    def _handle(self, kind: str, key: Key, before: Object | None, after: Object | None) -> None:
+        handler = self._handlers.get(kind)
+        if handler is not None:
+            handler(key, before, after)
+        if kind in _PLACEMENT_SORTS_OUT:
+            return
+        self.state.placement.update(kind, key)
+        owner = self.state.workload_of_root.get((kind, key))
+        if owner is not None:
+            self._settling.reread_workload(owner)
+
+    def _source_changed(self, event: SourceChanged) -> None:
+        kind = event.kind
+        if not self._order.is_news("source", ("", kind), event.epoch, event.seq):
+            return
+        self._order.exists("source", ("", kind), event.epoch, event.seq)
+        before = self.state.objects.states.get(kind)
+        self.state.objects.states[kind] = event.state
+        self.state.objects.details[kind] = event.detail
+        self._settling.dirty.sources.add(kind)
+        if before is not event.state and kind in KINDS:
+            self._settling.sight_changed(kind)
+            if before is SyncState.NOT_SYNCED or event.state is SyncState.NOT_SYNCED:
+                self.state.placement.epoch += 1
+
+    def _unreadable(self, event: Unreadable) -> None:
+        kind, key = event.kind, (event.namespace, event.name)
+        if not self._order.is_news(kind, key, event.epoch, event.seq):
+            return
+        self._order.exists(kind, key, event.epoch, event.seq)
+        self.state.unreadable.setdefault(kind, {})[key] = event.error
+        self._reread(kind, key)
+
+    def _is_readable(self, kind: str, key: Key) -> None:
+        here = self.state.unreadable.get(kind)
+        if here and here.pop(key, None) is not None:
+            self._reread(kind, key)
+
+    def _reread(self, kind: str, key: Key) -> None:
+        dirty = self._settling.dirty
+        dirty.sources.add(kind)
+        if kind == "Pod":
+            dirty.pods.add(key)
+        elif kind == "Node":
+            dirty.nodes.add(key[1])
+            dirty.pools.update(self.state.ledger.pools_of(key[1]))
+        else:
+            owner = self.state.workload_of_root.get((kind, key))
+            if owner is not None:
+                self._settling.reread_workload(owner)
+
+    # By kind of object
+
+    def _touch(self, kind: str, key: Key) -> None:
+        if not self.state.policy.ignores(key[0]):
+            self.state.discovery.touch(kind, key)
+
+    def _on_pod(self, key: Key, before: Pod | None, after: Pod | None) -> None:
+        state, dirty = self.state, self._settling.dirty
+        if before is None or after is None or _is_placed_differently(before, after):
+            state.placement.update("Pod", key)
+        if after is None:
+            dirty.services |= state.services.drop_pod(key)
+            dirty.pods.add(key)
+            forget_pod(state, key)
+            self._plugin_moved(before)
+            return
+        dirty.services |= state.services.put_pod(key, after.metadata.labels)
+        if before is not None and before.status == after.status and _is_same_but_status(before, after):
+            return
+        dirty.pods.add(key)
+        remember_pod(state, key, before, after, self._at)
+        self._plugin_moved(after)
+
+    def _plugin_moved(self, pod: Pod | None) -> None:
+        if pod is not None and pod.spec.node_name and is_plugin(pod):
+            self._settling.dirty.nodes.add(pod.spec.node_name)
+
+    def _on_node(self, key: Key, before: objects.Node | None, after: objects.Node | None) -> None:
+        state, dirty = self.state, self._settling.dirty
+        state.placement.update("Node", key)
+        if before is not None and after is not None and _is_heartbeat(before, after):
+            return
+        state.ledger.put_node(key[1], after)
+        dirty.nodes.add(key[1])
+        if after is None:
+            forget_node(state, key[1])
+        else:
+            remember_node(state, key[1], after)
+
+    def _on_event(self, key: Key, before: objects.Event | None, after: objects.Event | None) -> None:
+        self.state.placement.update("Event", key)
+        # An Event that expires takes nothing back: what it told of stands in the objects.
+        if after is None:
+            if before is not None:
+                self.state.evidence.drop(before)
+            return
+        had_autoscaler = self.state.evidence.seen_autoscaler
+        kind, namespace, name = self.state.evidence.put(before, after)
+        if kind == "Pod":
+            row = self.state.rows.get((namespace, name))
+            if row is not None and not row.ready:
+                self._settling.dirty.pods.add((namespace, name))
+        elif kind in ("ReplicaSet", "StatefulSet", "Job"):
+            group = "batch" if kind == "Job" else "apps"
+            self._settling.dirty.controllers.add((f"{kind}.{group}", (namespace, name)))
+        if self.state.evidence.seen_autoscaler and not had_autoscaler:
+            self.state.changed_histories.add(("autoscaler", "seen"))
+            self._settling.dirty.pools.update(self.state.waiting_in)
+
+    def _on_service(self, key: Key, _before: objects.Service | None, after: objects.Service | None) -> None:
+        if after is None:
+            self.state.services.drop_service(key)
+        else:
+            self.state.services.put_service(after)
+        self._settling.dirty.services.add(key)
+
+    def _on_slice(self, _key: Key, before: objects.EndpointSlice | None, after: objects.EndpointSlice | None) -> None:
+        service = self.state.services.put_slice(before, after)
+        if service is not None:
+            self._settling.dirty.services.add(service)
+
+    def _on_budget(
+        self, key: Key, before: objects.PodDisruptionBudget | None, after: objects.PodDisruptionBudget | None
+    ) -> None:
+        if before is not None and after is not None and before.spec == after.spec:
+            return
+        _keep(self.state.budgets, key, after)
+        self._settling.dirty_slots_in(key[0])
+
+    def _on_scaler(self, key: Key, _before: object, after: objects.HorizontalPodAutoscaler | None) -> None:
+        _keep(self.state.scalers, key, after)
+        self._settling.dirty_slots_in(key[0])
+
+    def _on_controller(self, kind: str, key: Key, _before: object, _after: object) -> None:
+        self._settling.controller_moved(kind, key)
+
+    def _on_priority_class(self, _key: Key, _before: object, _after: object) -> None:
+        self._settling.reread_everything()
+
+    def _note_changes(self, kind: str, key: Key, before: Object, after: Object, at: datetime) -> None:
+        """What a person changed; what a controller owns is its controller's doing, and told there."""
+        if kind == "Pod" or after.metadata.controller() is not None or self.state.policy.ignores(key[0]):
+            return
+        for found in changes_between(before, after):
+            self._settling.changes.append(changed_object(kind, key, found, at, None, ""))
+
+
+def _is_same(before: Object, after: Object) -> bool:
+    """`resourceVersion` is identity, never order: the same one is the same object, listed or sent again."""
+    version = after.metadata.resource_version
+    return bool(version) and before.metadata.resource_version == version and before.metadata.uid == after.metadata.uid
+
+
+def _is_same_but_status(before: Pod, after: Pod) -> bool:
+    a, b = before.metadata, after.metadata
+    return (
+        before.spec == after.spec
+        and a.labels == b.labels
+        and a.annotations == b.annotations
+        and a.deletion_timestamp == b.deletion_timestamp
+        and a.owner_references == b.owner_references
+    )
+
+
+def _is_placed_differently(before: Pod, after: Pod) -> bool:
+    """Whether anything changed that placement reads: a pod that becomes ready changes nothing for the others."""
+    if not after.spec.node_name or before.spec.node_name != after.spec.node_name:
+        return True
+    a, b = before.metadata, after.metadata
+    return (
+        before.is_finished != after.is_finished
+        or a.deletion_timestamp != b.deletion_timestamp
+        or a.labels != b.labels
+        or before.spec != after.spec
+        or [s.allocated_resources for s in before.status.container_statuses]
+        != [s.allocated_resources for s in after.status.container_statuses]
+        or before.status.resource_claim_statuses != after.status.resource_claim_statuses
+    )
+
+
+def _is_heartbeat(before: objects.Node, after: objects.Node) -> bool:
+    a, b = before.metadata, after.metadata
+    return (
+        a.labels == b.labels
+        and a.annotations == b.annotations
+        and before.spec == after.spec
+        and before.status.allocatable == after.status.allocatable
+        and before.status.capacity == after.status.capacity
+        and [(c.type, c.status) for c in before.status.conditions]
+        == [(c.type, c.status) for c in after.status.conditions]
+    )
+
+
+def _keep(where: dict[str, dict[Key, Kept]], key: Key, obj: Kept | None) -> None:
+    here = where.setdefault(key[0], {})
+    if obj is not None:
+        here[key] = obj
+        return
+    here.pop(key, None)
+    if not here:
+        del where[key[0]]

@@ -1,0 +1,143 @@
+"""Who waits for a pool, who has it, and who could give some of it up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from sevenhop.core.facts import pool as facts
+from sevenhop.core.facts.labels import labels
+from sevenhop.core.facts.schema import Facts, Unknown
+from sevenhop.core.inventory.capacity import Holding, PoolCapacity, Waiting
+from sevenhop.core.inventory.objects import Key
+from sevenhop.core.inventory.read_component import wants_to_run
+from sevenhop.core.inventory.state import Slot, State, component_subject
+from sevenhop.core.inventory.workloads import Component, Tier
+
+NO_WORKLOAD = "no inference workload: pods that nothing we know could scale"
+
+
+class _Held(msgspec.Struct, gc=False):
+    gpus: int = 0
+    pods: int = 0
+
+
+class _Gift(msgspec.Struct, frozen=True, gc=False):
+    """GPUs that a component could give, and why not more."""
+
+    gpus: int
+    reason: str
+
+
+def read_pool(state: State, name: str) -> Facts:
+    """Labels and facts of one pool."""
+    queue = list(state.waiting_in.get(name, {}).values())
+    top = highest_tier(queue)
+    unknown = state.gate("Node", "Pod")
+    own = facts.derive(
+        state.ledger.pools().get(name),
+        waiting_gpus=sum(each.gpus for each in queue),
+        waiting_tier=top.value if top is not None else "",
+        reclaimable=sum(gift.gpus for _, _, gift in _gifts(state, name, top)) if top is not None else 0,
+        autoscaler=_autoscaler(state, name),
+        unknown=unknown,
+    )
+    return {**labels(state.cluster, product=name), **own}
+
+
+def highest_tier(queue: Iterable[Waiting]) -> Tier | None:
+    return max((Tier(each.tier) for each in queue), key=lambda tier: tier.rank, default=None)
+
+
+def capacity(state: State, name: str) -> PoolCapacity:
+    """
+    One pool with everyone in it.
+
+    Holdings are one per workload, the largest first; what belongs to no workload is one holding of its own.
+    """
+    queue = sorted(
+        state.waiting_in.get(name, {}).values(),
+        key=lambda each: (-Tier(each.tier).rank, str(each.since or ""), each.workload, each.component),
+    )
+    return msgspec.structs.replace(
+        state.ledger.capacity(name),
+        holdings=tuple(_holdings(state, name, highest_tier(queue))),
+        waiting=tuple(queue),
+    )
+
+
+def _holdings(state: State, name: str, top: Tier | None) -> list[Holding]:
+    total: dict[Key | None, _Held] = {}
+    gives: dict[Key | None, int] = {}
+    reasons: dict[Key | None, list[str]] = {}
+    for slot, held, gift in _gifts(state, name, top):
+        workload = slot[0] if slot is not None else None
+        sums = total.setdefault(workload, _Held())
+        sums.gpus += held.gpus
+        sums.pods += held.pods
+        gives[workload] = gives.get(workload, 0) + gift.gpus
+        if gift.reason:
+            reasons.setdefault(workload, []).append(f"{slot[1]}: {gift.reason}" if slot is not None else gift.reason)
+    found: list[Holding] = []
+    for workload, sums in total.items():
+        known = state.workloads.get(workload) if workload is not None else None
+        could = gives[workload]
+        words = f"could give {could}" if could else "; ".join(reasons.get(workload, ()))
+        tier = state.tier(known).value if known is not None else ""
+        found.append(Holding(workload, tier, sums.gpus, sums.pods, could > 0, words))
+    return sorted(found, key=lambda each: (-each.gpus, each.workload or ("~", "~")))
+
+
+def _gifts(state: State, name: str, top: Tier | None) -> list[tuple[Slot | None, _Held, _Gift]]:
+    held: dict[Slot | None, _Held] = {}
+    for _, hold, gpus in state.ledger.holds_in(name):
+        slot = (hold.workload, hold.component) if hold.workload is not None else None
+        sums = held.setdefault(slot, _Held())
+        sums.gpus += gpus
+        sums.pods += 1
+    ordered = sorted(held.items(), key=lambda item: item[0] or (("~", "~"), ""))
+    return [(slot, sums, _gift(state, slot, sums, top)) for slot, sums in ordered]
+
+
+def _gift(state: State, slot: Slot | None, held: _Held, top: Tier | None) -> _Gift:
+    """What a component could give to the highest tier that waits, in whole replicas above its minimum."""
+    part = state.part(slot) if slot is not None else None
+    if slot is None or part is None:
+        return _Gift(0, NO_WORKLOAD)
+    tier = state.tier(state.workloads[slot[0]])
+    if top is None:
+        return _Gift(0, "nobody waits")
+    if tier.rank >= top.rank:
+        same = "the same tier as" if tier is top else "a higher tier than"
+        return _Gift(0, f"{tier.value}, {same} who waits")
+    if part.scale is None or not part.scale.path:
+        why = part.scale.note if part.scale is not None and part.scale.note else "nothing that could be scaled"
+        return _Gift(0, why)
+    own = state.facts.get(component_subject(slot), {})
+    desired, minimum, ready = (own.get(f"component.{word}") for word in ("desired", "min", "ready"))
+    if not isinstance(desired, int) or not isinstance(minimum, int) or not isinstance(ready, int):
+        return _Gift(0, "its replicas are not known")
+    return _spare(part, held, spare=min(desired, max(ready, minimum)) - minimum, minimum=minimum)
+
+
+def _spare(part: Component, held: _Held, *, spare: int, minimum: int) -> _Gift:
+    if spare <= 0 or not wants_to_run(part):
+        return _Gift(0, f"at its minimum of {minimum}")
+    return _Gift(min(spare * part.gpus_per_replica, held.gpus), "")
+
+
+def _autoscaler(state: State, name: str) -> str | Unknown:
+    """What was last said about the pods that wait here; `adding` for any of them is what all of them wait for."""
+    words: set[str] = set()
+    for slot in state.waiting_in.get(name, {}):
+        for row in state.pods_of(slot):
+            if row.waiting:
+                said = state.evidence.autoscaler(row.key, row.uid, row.waits_since)
+                words.update({said.word} if said is not None else ())
+    for word in ("adding", "backoff", "maxed"):
+        if word in words:
+            return word
+    if state.evidence.seen_autoscaler:
+        return "idle"
+    return state.gate("Event") or "none"

@@ -1,0 +1,291 @@
+"""From a component's pods, its root and its controllers to its facts, its labels and its place in a queue."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from sevenhop.core.facts import component as facts
+from sevenhop.core.facts.labels import of_component, of_workload
+from sevenhop.core.facts.schema import Facts, Unknown, UnknownReason
+from sevenhop.core.inventory.capacity import Waiting
+from sevenhop.core.inventory.ledger import WHOLE
+from sevenhop.core.inventory.products import wanted_products
+from sevenhop.core.inventory.rows import PodRow
+from sevenhop.core.inventory.state import Slot, State
+from sevenhop.core.inventory.waiting import spell
+from sevenhop.core.inventory.workloads import Component, Tier, Workload
+from sevenhop.core.objects.base import LabelSelector, condition
+from sevenhop.core.objects.cluster import Controller, HorizontalPodAutoscaler, PodDisruptionBudget
+from sevenhop.core.placement.selectors import compile_selector
+
+CANARY = "sevenhop.dev/canary"
+HPAS = "HorizontalPodAutoscaler.autoscaling"
+PDBS = "PodDisruptionBudget.policy"
+GROUPING_KINDS = ("ReplicaSet.apps", "Deployment.apps", "StatefulSet.apps")
+"""Until these are listed, pods may be told to belong to something else than they do."""
+
+SHORT_OF_GPUS = frozenset(
+    ("gpu-shortage", "gpu-fragmentation", "mig-shortage", "autoscaler-adding", "autoscaler-maxed", "autoscaler-backoff")
+)
+"""Causes that more GPUs of the pool would cure; all other waiting pods do not queue for the pool."""
+
+
+class Read(msgspec.Struct, frozen=True, gc=False):
+    """
+    Attributes:
+        queue: Its place among those that wait for the pool; None if it does not.
+        wake: When the facts change by time alone.
+    """
+
+    facts: Facts
+    labels: dict[str, str]
+    pool: str
+    queue: Waiting | None
+    wake: datetime | None
+
+
+def read_component(state: State, workload: Workload, part: Component, now: datetime) -> Read:
+    """
+    Everything about one component as of `now`; its spell of waiting in `state` takes this look into account.
+    """
+    slot = (workload.key, part.name)
+    rows = state.pods_of(slot)
+    missing = [m for where, m in state.refused.values() if where == slot]
+    waiting = [row for row in rows if row.waiting]
+    since, wake = _since(state, slot, rows, waiting, missing, now)
+    pool = pool_of(state, part, rows, waiting)
+    state.priority_of[slot] = max((row.priority for row in rows), default=0)
+    tier = state.tier(workload)
+    labels = of_component(
+        of_workload(state.cluster, workload, tier=tier.value, owner=state.owner(workload)), part, product=pool
+    )
+    own = facts.derive(
+        part,
+        rows,
+        missing=missing,
+        since=since,
+        rolling=is_rolling(state, workload, rows),
+        minimum=_stated_minimum(state, workload, part, rows),
+        scaler_maxed=_scaler_maxed(state, workload, part, rows),
+        canary=_is_canary(state, workload),
+        pods_unknown=_pods_unknown(state, rows),
+        root_unknown=_root_unknown(state, workload),
+    )
+    queue = _queue(slot, tier, waiting, own, since) if pool else None
+    return Read({**labels, **own}, labels, pool, queue, wake)
+
+
+def _pods_unknown(state: State, rows: Sequence[PodRow]) -> Unknown | None:
+    gate = state.gate("Pod")
+    if gate is not None:
+        return gate
+    for kind in GROUPING_KINDS:
+        gate = state.gate(kind)
+        if gate is not None and gate.reason is UnknownReason.NOT_SYNCED:
+            return gate
+    unread = next((row for row in rows if row.unreadable), None)
+    return None if unread is None else Unknown(UnknownReason.UNREADABLE, f"Pod {unread.key[1]}")
+
+
+def _root_unknown(state: State, workload: Workload) -> Unknown | None:
+    for kind, key in workload.roots:
+        unknown = state.gate(kind) or state.unreadable_gate(kind, key)
+        if unknown is not None:
+            return unknown
+    return None
+
+
+def _since(
+    state: State,
+    slot: Slot,
+    rows: Iterable[PodRow],
+    waiting: Iterable[PodRow],
+    missing: Iterable[facts.NotCreated],
+    now: datetime,
+) -> tuple[datetime | None, datetime | None]:
+    times = {row.uid: row.waits_since for row in waiting if row.waits_since is not None}
+    times |= {blocked.controller: blocked.since for blocked in missing if blocked.since is not None}
+    placed = {row.uid: row.placed_at for row in rows if row.node}
+    before = state.spells.get(slot)
+    after = spell(before, times, placed, now)
+    if after != before:
+        state.changed_histories.add(("spells", "/".join((*slot[0], slot[1]))))
+    if after is None:
+        state.spells.pop(slot, None)
+        return None, None
+    state.spells[slot] = after
+    return (after.since if times else None), after.ends_at()
+
+
+# Which pool
+
+
+def pool_of(state: State, part: Component, rows: Sequence[PodRow], waiting: Sequence[PodRow]) -> str:
+    """
+    The pool that a component runs in or waits for; empty without GPUs.
+
+    What the pods ask for decides: the product where they name one, else where their siblings run, else the only pool
+    of their resource, else the largest: a pod that takes any product waits for all of them, and is told once.
+    """
+    resource = part.gpu_resource or next((row.resource for row in rows if row.resource), "")
+    if not resource:
+        return ""
+    pools = {name: sums for name, sums in state.ledger.pools().items() if sums.resource == resource}
+    products = (part.product,) if part.product else _wanted(state, waiting or rows)
+    if products:
+        named = {name: sums for name, sums in pools.items() if name.startswith(products)}
+        if not named:
+            return products[0] if resource in WHOLE else f"{products[0]}/{resource}"
+        pools = named
+    if len(pools) == 1:
+        return next(iter(pools))
+    siblings = Counter(name for row in rows if (name := state.ledger.pool_of_pod(row.key)) in pools)
+    if siblings:
+        return min(siblings, key=lambda name: (-siblings[name], name))
+    return min(pools, key=lambda name: (-pools[name].allocatable, name), default=resource)
+
+
+def _wanted(state: State, rows: Sequence[PodRow]) -> tuple[str, ...]:
+    pod = next((found for row in rows if (found := state.objects.pods().get(row.key)) is not None), None)
+    return wanted_products(pod.spec) if pod is not None else ()
+
+
+def _queue(slot: Slot, tier: Tier, waiting: Sequence[PodRow], own: Facts, since: datetime | None) -> Waiting | None:
+    """Pods that wait for something else than GPUs, or for reasons that are unclear, do not queue for the pool."""
+    short = [row for row in waiting if row.gpus and row.pending is not None and row.pending.cause in SHORT_OF_GPUS]
+    if not short:
+        return None
+    cause = own["component.waiting.cause"]
+    return Waiting(
+        workload=slot[0],
+        component=slot[1],
+        tier=tier.value,
+        pods=len(short),
+        gpus=sum(row.gpus for row in short),
+        since=since,
+        cause=cause if isinstance(cause, str) else "",
+    )
+
+
+# Rollouts
+
+
+def is_rolling(state: State, workload: Workload, rows: Iterable[PodRow]) -> bool:
+    """
+    Whether a rollout is under way.
+
+    Pods of two revisions of one controller; or a controller that has not yet seen its newest spec, or has not made
+    all its pods from it.
+    """
+    revisions: dict[str, set[str]] = {}
+    for row in rows:
+        if row.live and row.family:
+            revisions.setdefault(row.family, set()).add(row.revision)
+    if any(len(found - {""}) > 1 for found in revisions.values()):
+        return True
+    controllers = [_controller(state, workload.namespace, family) for family in revisions]
+    roots = [state.objects.get(kind, *key) for kind, key in workload.roots]
+    return any(_is_behind(obj) for obj in (*controllers, *roots) if obj is not None)
+
+
+def _controller(state: State, namespace: str, family: str) -> Any:
+    kind, _, name = family.rpartition("/")
+    return state.objects.get(kind, namespace, name)
+
+
+def _is_behind(obj: Any) -> bool:
+    if not isinstance(obj, Controller):
+        status = getattr(obj, "status", None)
+        observed = status.get("observedGeneration") if isinstance(status, dict) else None
+        return isinstance(observed, int) and 0 < observed < obj.metadata.generation
+    status = obj.status
+    if obj.spec.paused or not obj.spec.replicas:
+        return False
+    if 0 < status.observed_generation < obj.metadata.generation:
+        return True
+    # Pods of the old template are still there; missing pods of the new one alone are a scale-up.
+    old = status.replicas - status.updated_replicas
+    return old > 0 and (not status.current_revision or status.current_revision != status.update_revision)
+
+
+def _is_canary(state: State, workload: Workload) -> bool:
+    roots = (state.objects.get(kind, *key) for kind, key in workload.roots)
+    return any(CANARY in obj.metadata.annotations for obj in roots if obj is not None)
+
+
+# Floors and ceilings
+
+
+def _stated_minimum(state: State, workload: Workload, part: Component, rows: Sequence[PodRow]) -> int | None:
+    by_policy = state.policy.minimum(workload.namespace, workload.name, part.name)
+    if by_policy is not None or part.minimum is not None:
+        return by_policy
+    pod = next((found for row in rows if (found := state.objects.pods().get(row.key)) is not None), None)
+    if pod is None or part.pods_per_replica > 1:
+        return None
+    floors = [
+        floor
+        for budget in state.budgets.get(workload.namespace, {}).values()
+        if _selects(budget.spec.selector, pod.metadata.labels) and (floor := _floor(budget, part.desired)) is not None
+    ]
+    return max(floors, default=None)
+
+
+def _selects(selector: LabelSelector | None, labels: dict[str, str]) -> bool:
+    return selector is not None and compile_selector(selector).matches(labels)
+
+
+def _floor(budget: PodDisruptionBudget, desired: int | None) -> int | None:
+    """Kubernetes rounds percentages up, of both kinds."""
+    if desired is None:
+        return None
+    if budget.spec.min_available is not None:
+        return min(_amount(budget.spec.min_available, desired), desired)
+    if budget.spec.max_unavailable is not None:
+        return max(0, desired - _amount(budget.spec.max_unavailable, desired))
+    return None
+
+
+def _amount(value: int | str, of: int) -> int:
+    text = str(value)
+    if text.endswith("%") and text[:-1].isdecimal():
+        return -(-int(text[:-1]) * of // 100)
+    return int(text) if text.isdecimal() else 0
+
+
+def _scaler_maxed(state: State, workload: Workload, part: Component, rows: Sequence[PodRow]) -> bool | Unknown:
+    unknown = state.gate(HPAS)
+    if unknown is not None:
+        return unknown
+    scalers = state.scalers.get(workload.namespace)
+    if not scalers:
+        return False
+    targets = {(kind, name) for row in rows for kind, _, name in [row.family.rpartition("/")]}
+    if part.scale is not None:
+        targets.add((part.scale.kind, part.scale.name))
+    names = {(kind.partition(".")[0], name) for kind, name in targets}
+    for hpa in scalers.values():
+        target = hpa.spec.scale_target_ref
+        if (target.kind, target.name) in names and _is_maxed(hpa):
+            return True
+    return False
+
+
+def _is_maxed(hpa: HorizontalPodAutoscaler) -> bool:
+    limited = condition(hpa.status.conditions, "ScalingLimited")
+    return (
+        limited is not None
+        and limited.status == "True"
+        and limited.reason == "TooManyReplicas"
+        and hpa.status.desired_replicas >= hpa.spec.max_replicas
+    )
+
+
+def wants_to_run(part: Component) -> bool:
+    """Whether a replica is meant to run; what states no count is taken to run."""
+    return not part.intended_zero and part.desired != 0

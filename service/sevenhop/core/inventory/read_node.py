@@ -1,0 +1,51 @@
+"""From one node and its pods to its facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sevenhop.core.facts import node as facts
+from sevenhop.core.facts.labels import labels
+from sevenhop.core.facts.schema import Facts
+from sevenhop.core.inventory.rows import is_ready
+from sevenhop.core.inventory.state import Slot, State
+from sevenhop.core.objects.pod import Pod
+
+PLUGIN = "device-plugin"
+_PLUGIN_LABELS = ("app", "name", "k8s-app", "app.kubernetes.io/name", "app.kubernetes.io/component")
+
+
+def read_node(state: State, name: str) -> Facts | None:
+    """Labels and facts; None for a node that is gone."""
+    node = state.objects.nodes().get(("", name))
+    if node is None:
+        return None
+    pods = list(state.objects.pods_on(name))
+    own = facts.derive(
+        node,
+        bound=state.ledger.bound_on(name),
+        seen=state.seen_gpus.get(name),
+        plugin_ready=_plugin_ready(pods),
+        fails_only_here=_fails_only_here(state, name, pods),
+        nodes_unknown=state.gate("Node") or state.unreadable_gate("Node", ("", name)),
+        pods_unknown=state.gate("Pod"),
+    )
+    pool = next(iter(state.ledger.pools_of(name)), "")
+    return {**labels(state.cluster, node=name, product=pool), **own}
+
+
+def is_plugin(pod: Pod) -> bool:
+    """Whether a pod advertises devices to the kubelet: NVIDIA's, AMD's, Intel's and the clouds' own say so by name."""
+    meta = pod.metadata
+    return PLUGIN in meta.name or any(PLUGIN in meta.labels.get(label, "") for label in _PLUGIN_LABELS)
+
+
+def _plugin_ready(pods: Iterable[Pod]) -> bool | None:
+    plugins = [pod for pod in pods if is_plugin(pod) and not pod.is_finished]
+    return any(is_ready(pod) for pod in plugins) if plugins else None
+
+
+def _fails_only_here(state: State, name: str, pods: Iterable[Pod]) -> bool:
+    rows = (state.rows.get(pod.metadata.key) for pod in pods)
+    slots: set[Slot] = {(row.workload, row.component) for row in rows if row is not None and row.failure is not None}
+    return any(facts.loads_fail_only_here(name, state.rows_of.get(slot, {}).values()) for slot in slots)

@@ -1,0 +1,58 @@
+"""Command lines of containers."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sevenhop.frameworks.shell import commands, split_script, substitute
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "env", "expected"),
+    [
+        pytest.param(["vllm", "serve"], ["m"], {}, [["vllm", "serve", "m"]], id="plain words"),
+        pytest.param([], ["--model", "m"], {}, [["--model", "m"]], id="only arguments"),
+        pytest.param(["sh", "-c"], ["a; b c"], {}, [["a"], ["b", "c"]], id="script in the arguments"),
+        pytest.param(["/bin/bash", "-exc", "a && b"], [], {}, [["a"], ["b"]], id="script in the command"),
+        pytest.param(["bash", "-c", "run $0 $@"], ["--x=1"], {}, [["run", "$0", "$@", "--x=1"]], id="words after it"),
+        pytest.param(["sh", "-c", "a \\\n  --b 1"], [], {}, [["a", "--b", "1"]], id="continued line"),
+        pytest.param(["sh", "-c", "# a b\nc"], [], {}, [["c"]], id="comment line"),
+        pytest.param(["sh", "-c", "a '{\"x\": [1, 2]}'"], [], {}, [["a", '{"x": [1, 2]}']], id="json in quotes"),
+        pytest.param(
+            ["sh", "-c", "cat > f <<'E'\nvllm serve no\nE\nrun"], [], {}, [["cat", ">", "f"], ["run"]], id="heredoc"
+        ),
+        pytest.param(
+            ["sh", "-c", "run $M ${N} $(O)"],
+            [],
+            {"M": "1", "N": "2", "O": "3"},
+            [["run", "1", "2", "3"]],
+            id="variables",
+        ),
+        pytest.param(["sh", "-c", "run ${M:-d}"], [], {}, [["run", "d"]], id="default"),
+        pytest.param(["sh", "script.sh"], ["-c"], {}, [["sh", "script.sh", "-c"]], id="script file"),
+        pytest.param(["sh", "-c", "a 'never closes; b"], [], {}, [["a", "'never", "closes"], ["b"]], id="broken quote"),
+        pytest.param([], [], {}, [], id="nothing"),
+    ],
+)
+def test_commands(command: list[str], args: list[str], env: dict[str, str], expected: list[list[str]]) -> None:
+    """
+    A container's command line is the commands that it runs, each as its words.
+    """
+    assert expected == commands(command, args, env)
+
+
+def test_an_unknown_variable_stays() -> None:
+    """
+    What is not known is not made up.
+    """
+    assert substitute("--model ${FROM_SECRET}", {}) == "--model ${FROM_SECRET}"
+
+
+@given(st.text(alphabet="ab c;&|'\"\\\n$(){}<#-=", max_size=60))
+def test_any_script_is_read(script: str) -> None:
+    """
+    No script breaks the reader, and no empty command comes of it.
+    """
+    assert all(split_script(script))

@@ -1,0 +1,461 @@
+"""Why a pod is not well: cause before symptom."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import permutations
+
+import pytest
+
+from sevenhop.core.hops.diagnosis import Confidence
+from sevenhop.core.hops.failures import why_not_well, why_not_well_by_events
+from sevenhop.core.objects.cluster import Event
+from sevenhop.core.objects.pod import Pod
+from tests.unit.hops_text.pods_of_text import NOON, Doc, container, event, pod, running
+
+NOW = datetime(2026, 1, 2, 14, 0, tzinfo=UTC)
+LOOP = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s restarting failed container=engine"}}
+KILLED = {"terminated": {"exitCode": 137, "reason": "Error", "startedAt": NOON}}
+TRACEBACK = (
+    "Traceback\nValueError: No available memory for the cache blocks.\nRuntimeError: Engine core initialization failed."
+)
+RUNS = {"running": {"startedAt": NOON}}
+
+
+def ended(**fields: object) -> dict[str, object]:
+    return {"terminated": {"exitCode": 1, "reason": "Error", "startedAt": NOON} | fields}
+
+
+CASES = [
+    pytest.param(
+        pod(status=running(container(LOOP, last=ended(reason="OOMKilled", exitCode=137)))),
+        [],
+        "host-oom",
+        id="host memory",
+    ),
+    pytest.param(
+        pod(status=running(container(LOOP, last=KILLED))),
+        [event("Killing", "Container engine failed startup probe, will be restarted", type="Normal")],
+        "probe-kill",
+        id="137 by a probe",
+    ),
+    pytest.param(
+        pod(status=running(container(LOOP, last=KILLED))),
+        [event("Unhealthy", "Liveness probe failed: context deadline exceeded")],
+        "probe-kill",
+        id="137 by a probe, Killing lost",
+    ),
+    pytest.param(
+        pod(status=running(container(LOOP, last=KILLED))), [], "killed-unexplained", id="137 by nobody knows whom"
+    ),
+    pytest.param(
+        pod(
+            status={
+                "phase": "Failed",
+                "reason": "Evicted",
+                "message": "The node was low on resource: memory.",
+                "containerStatuses": [container(KILLED)],
+            }
+        ),
+        [],
+        "evicted-memory",
+        id="137 by eviction",
+    ),
+    pytest.param(pod(status=running(container(LOOP))), [], "crash-loop-unexplained", id="only the symptom"),
+    pytest.param(
+        pod(status=running(container(LOOP, last=ended()))), [], "exit-code-unexplained", id="only the exit code"
+    ),
+    pytest.param(
+        pod(status=running(container(LOOP, last=ended(exitCode=139)))),
+        [],
+        "segmentation-fault",
+        id="a signal in the exit code",
+    ),
+    pytest.param(
+        pod(status=running(container(LOOP, last=ended(exitCode=0, reason="Completed")))),
+        [],
+        "exited-unexpectedly",
+        id="a server that ends by itself",
+    ),
+    pytest.param(
+        pod(
+            status=running(
+                container(
+                    LOOP,
+                    last=ended(message=TRACEBACK),
+                )
+            )
+        ),
+        [],
+        "gpu-oom-at-load",
+        id="the termination message",
+    ),
+    pytest.param(
+        pod(
+            status=running(
+                container(
+                    LOOP,
+                    last=ended(
+                        exitCode=128,
+                        reason="StartError",
+                        startedAt="1970-01-01T00:00:00Z",
+                        message='OCI runtime create failed: exec: "srv": executable file not found in $PATH',
+                    ),
+                )
+            )
+        ),
+        [],
+        "bad-command",
+        id="never started",
+    ),
+    pytest.param(
+        pod(
+            status={
+                "phase": "Failed",
+                "reason": "UnexpectedAdmissionError",
+                "message": "Pod was rejected: Allocate failed due to nvml: GPU is lost, which is unexpected",
+            }
+        ),
+        [],
+        "gpu-lost",
+        id="refused by the kubelet, hop gpu",
+    ),
+    pytest.param(
+        pod(
+            status={"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "Pod was rejected: it just was"}
+        ),
+        [],
+        "device-plugin-allocate",
+        id="refused by the kubelet",
+    ),
+    pytest.param(pod(status={"phase": "Failed"}), [], "pod-failed-unexplained", id="failed without a word"),
+    pytest.param(pod(status={"phase": "Unknown"}), [], "node-lost", id="unknown phase"),
+    pytest.param(
+        pod(
+            status={
+                "phase": "Pending",
+                "containerStatuses": [
+                    container(
+                        {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "engine:1"'}}
+                    )
+                ],
+            }
+        ),
+        [event("Failed", 'Failed to pull image "engine:1": pull access denied, repository does not exist')],
+        "image-unauthorized",
+        id="back-off, and the reason in an Event",
+    ),
+    pytest.param(
+        pod(status={"phase": "Pending", "containerStatuses": [container({"waiting": {"reason": "ImagePullBackOff"}})]}),
+        [event("BackOff", 'Back-off pulling image "engine:1"')],
+        "image-pull-unexplained",
+        id="only the back-off",
+    ),
+    pytest.param(
+        pod(
+            status={"phase": "Pending", "containerStatuses": [container({"waiting": {"reason": "ContainerCreating"}})]}
+        ),
+        [event("FailedMount", 'MountVolume.SetUp failed for volume "t" : secret "hub" not found')],
+        "secret-missing",
+        id="a mount",
+    ),
+    pytest.param(
+        pod(
+            status={"phase": "Pending", "containerStatuses": [container({"waiting": {"reason": "ContainerCreating"}})]}
+        ),
+        [],
+        "container-creating",
+        id="being created",
+    ),
+    pytest.param(
+        pod(
+            status={
+                "phase": "Pending",
+                "initContainerStatuses": [{"name": "storage-initializer", "state": RUNS}],
+                "containerStatuses": [container({"waiting": {"reason": "PodInitializing"}})],
+            }
+        ),
+        [],
+        "artifact-fetching",
+        id="the model is being fetched",
+    ),
+    pytest.param(
+        pod(
+            status={
+                "phase": "Pending",
+                "initContainerStatuses": [{"name": "storage-initializer", "state": LOOP, "lastState": ended()}],
+                "containerStatuses": [container({"waiting": {"reason": "PodInitializing"}})],
+            }
+        ),
+        [],
+        "artifact-fetch-unexplained",
+        id="fetching the model crashes",
+    ),
+    pytest.param(
+        pod(
+            status={
+                "phase": "Pending",
+                "initContainerStatuses": [{"name": "wait-gcs-ready", "state": RUNS}],
+                "containerStatuses": [container({"waiting": {"reason": "PodInitializing"}})],
+            }
+        ),
+        [],
+        "ray-head-unreachable",
+        id="a worker waits for its head",
+    ),
+    pytest.param(
+        pod(status=running(container(RUNS))),
+        [event("Unhealthy", "Startup probe failed: connection refused")],
+        "slow-load",
+        id="loads for too long",
+    ),
+    pytest.param(
+        pod(status=running(container(RUNS))),
+        [event("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503")],
+        "not-ready",
+        id="not ready",
+    ),
+    pytest.param(pod(status=running(container(RUNS))), [], "not-ready-unexplained", id="not ready without a word"),
+    pytest.param(
+        pod(status=running(container(LOOP, last=ended()))),
+        [
+            event("FailedScheduling", "0/3 nodes are available: 3 Insufficient cpu."),
+            event("FailedMount", 'MountVolume.SetUp failed for volume "x" : timed out'),
+        ],
+        "exit-code-unexplained",
+        id="Events of passed stages are left aside",
+    ),
+    pytest.param(
+        pod(
+            spec={"nodeName": ""},
+            status={
+                "phase": "Pending",
+                "conditions": [
+                    {
+                        "type": "PodScheduled",
+                        "status": "False",
+                        "reason": "Unschedulable",
+                        "message": "0/3 nodes are available: 3 node(s) were unschedulable.",
+                    }
+                ],
+            },
+        ),
+        [],
+        "cordoned",
+        id="the scheduler's condition",
+    ),
+    pytest.param(
+        pod(spec={"nodeName": ""}, status={"phase": "Pending"}),
+        [event("FailedScheduling", "0/3 nodes are available: 3 Too many pods.")],
+        "too-many-pods",
+        id="the scheduler's Event",
+    ),
+    pytest.param(
+        pod(spec={"nodeName": ""}, status={"phase": "Pending"}),
+        [
+            event("FailedScheduling", "0/3 nodes are available: 3 Insufficient cpu."),
+            event("TriggeredScaleUp", "pod triggered scale-up: [{a 1->2 (max: 3)}]", type="Normal"),
+        ],
+        "autoscaler-adding",
+        id="a node is coming",
+    ),
+    pytest.param(
+        pod(spec={"nodeName": ""}, status={"phase": "Pending"}),
+        [
+            event("FailedScheduling", "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."),
+            event("TriggeredScaleUp", "pod triggered scale-up: [{a 1->2 (max: 3)}]", type="Normal"),
+        ],
+        "node-affinity",
+        id="a node is coming, and no help",
+    ),
+    pytest.param(
+        pod(spec={"nodeName": "", "schedulingGates": [{"name": "grove.io/podgang"}]}, status={"phase": "Pending"}),
+        [],
+        "scheduling-gate",
+        id="gated, no Event at all",
+    ),
+    pytest.param(
+        pod(spec={"nodeName": ""}, status={"phase": "Pending"}), [], "pending-unexplained", id="nobody said anything"
+    ),
+    pytest.param(
+        pod(status=running(container(RUNS)), deletionTimestamp=NOON, finalizers=["x.dev/hold"]),
+        [],
+        "stuck-terminating",
+        id="does not go away",
+    ),
+]
+
+
+@pytest.mark.parametrize(("subject", "events", "cause"), CASES)
+def test_cause(subject: Pod, events: list[Event], cause: str) -> None:
+    """
+    Each situation has its cause.
+    """
+    diagnosis = why_not_well(subject, events, now=NOW)
+
+    assert diagnosis is not None
+    assert diagnosis.cause == cause, diagnosis.summary
+    assert diagnosis.evidence
+    assert diagnosis.next_steps
+
+
+def test_a_well_pod_has_no_cause() -> None:
+    """
+    Old Events do not make a ready pod ill.
+    """
+    ready = pod(status=running(container(RUNS, ready=True), ready="True"))
+
+    assert why_not_well(ready, [event("BackOff", "Back-off restarting failed container")], now=NOW) is None
+
+
+def test_the_order_of_events_does_not_matter() -> None:
+    """
+    The same Events in any order give the same cause.
+    """
+    subject = pod(status=running(container(LOOP, last=ended())))
+    events = [
+        event("BackOff", "Back-off restarting failed container engine"),
+        event("Unhealthy", "Startup probe failed: connection refused"),
+        event("Failed", "Error: failed to create containerd task: nvml error: driver/library version mismatch"),
+    ]
+
+    causes = {_cause(subject, list(order)) for order in permutations(events)}
+
+    assert causes == {"driver-library-mismatch"}
+
+
+def test_a_log_line_names_the_cause() -> None:
+    """
+    Of a log only the line that matches is shown, never its neighbours.
+    """
+    subject = pod(status=running(container(LOOP, last=ended())))
+    logs = [
+        "user asked about their salary",
+        "ValueError: No available memory for the cache blocks.",
+        "Engine core initialization failed.",
+    ]
+
+    diagnosis = why_not_well(subject, [], now=NOW, logs=logs)
+
+    assert diagnosis is not None
+    assert diagnosis.cause == "gpu-oom-at-load"
+    assert "salary" not in str(diagnosis)
+
+
+def test_model_failures_name_artifact_and_node() -> None:
+    """
+    A model that does not load is named, and so is the node where it did not.
+    """
+    subject = pod(
+        status=running(container(LOOP, last=ended(message="KeyError: 'model.layers.0.mlp.w2'"))),
+        spec={"containers": [{"name": "engine", "args": ["serve", "--model", "org/llama"]}]},
+    )
+
+    diagnosis = why_not_well(subject, [], now=NOW)
+
+    assert diagnosis is not None
+    assert "org/llama" in diagnosis.summary
+    assert "gpu-1" in diagnosis.summary
+
+
+def test_how_sure_it_is() -> None:
+    """
+    A field is certain, a sentence likely, a symptom unknown.
+    """
+    oom = why_not_well(pod(status=running(container(LOOP, last=ended(reason="OOMKilled")))), [], now=NOW)
+    text = why_not_well(pod(status=running(container(LOOP, last=ended(message="CUDA out of memory")))), [], now=NOW)
+    symptom = why_not_well(pod(status=running(container(LOOP))), [], now=NOW)
+
+    assert [d.confidence for d in (oom, text, symptom) if d] == [
+        Confidence.CERTAIN,
+        Confidence.LIKELY,
+        Confidence.UNKNOWN,
+    ]
+
+
+def test_finalizers_are_named() -> None:
+    """
+    Who holds a pod that does not go away is in the summary.
+    """
+    subject = pod(status=running(container(RUNS)), deletionTimestamp=NOON, finalizers=["x.dev/hold"])
+
+    diagnosis = why_not_well(subject, [], now=NOW)
+
+    assert diagnosis is not None
+    assert "x.dev/hold" in diagnosis.summary
+
+
+@pytest.mark.parametrize(
+    ("events", "cause"),
+    [
+        pytest.param(
+            [event("FailedScheduling", "0/3 nodes are available: 3 node(s) were unschedulable.")],
+            "cordoned",
+            id="no node",
+        ),
+        pytest.param(
+            [
+                event("Failed", 'Error: secret "hub" not found'),
+                event("FailedScheduling", "0/3 nodes are available: 3 Insufficient cpu."),
+            ],
+            "secret-missing",
+            id="later stage first",
+        ),
+        pytest.param(
+            [event("BackOff", "Back-off restarting failed container engine")], "crash-loop-unexplained", id="a symptom"
+        ),
+        pytest.param([event("Pulled", "Container image already present", type="Normal")], None, id="all is well"),
+    ],
+)
+def test_a_pod_known_by_events_alone(events: list[Event], cause: str | None) -> None:
+    """
+    Where the pod was not collected, what its Events say still counts.
+    """
+    diagnosis = why_not_well_by_events(events)
+
+    assert (diagnosis.cause if diagnosis else None) == cause
+
+
+def _cause(subject: Pod, events: list[Event]) -> str:
+    diagnosis = why_not_well(subject, events, now=NOW)
+    return diagnosis.cause if diagnosis else ""
+
+
+def test_a_fragment_without_node_is_read_by_its_events() -> None:
+    """
+    A pending pod whose node's name was left out is not called unscheduled when a kubelet tells of it.
+    """
+    fragment = pod(spec={"nodeName": ""}, status={"phase": "Pending"})
+
+    diagnosis = why_not_well(fragment, [event("FailedMount", 'secret "hub" not found')], now=NOW)
+
+    assert diagnosis is not None
+    assert diagnosis.cause == "secret-missing"
+
+
+@pytest.mark.parametrize(
+    ("status", "cause"),
+    [
+        pytest.param(
+            {
+                "phase": "Pending",
+                "containerStatuses": [container({"waiting": {"reason": "InvalidImageName", "message": "bad"}})],
+            },
+            "image-name",
+            id="a kubelet wrote into the status",
+        ),
+        pytest.param(
+            running(container(LOOP, last=ended(exitCode=255, startedAt="1970-01-01T00:00:00Z"))),
+            "container-runtime",
+            id="a container that never ran did not exit",
+        ),
+    ],
+)
+def test_what_the_status_says_between_the_lines(status: Doc, cause: str) -> None:
+    """
+    A status that only a kubelet can have written, and a start in 1970, are understood.
+    """
+    diagnosis = why_not_well(pod(spec={"nodeName": ""}, status=status), [], now=NOW)
+
+    assert diagnosis is not None
+    assert diagnosis.cause == cause
