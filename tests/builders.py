@@ -253,9 +253,9 @@ def _template(labels: Mapping[str, str], spec: p.PodSpec) -> p.ControllerTemplat
 
 
 def replicaset(
-    of: c.Controller, revision: str = "aaaa", *, replicas: int | None = None, created: int | None = None
+    of: c.Controller, revision: str = "aaaa", *, replicas: int | None = None, created: int | None = None, number: int = 1
 ) -> c.Controller:
-    """The ReplicaSet of a Deployment's template; `created` of its `replicas` exist."""
+    """The ReplicaSet of a Deployment's template; `created` of its `replicas` exist, `number` is its revision."""
     wanted = (of.spec.replicas or 0) if replicas is None else replicas
     template = of.spec.template
     labels = {**template.metadata.labels, "pod-template-hash": revision}
@@ -264,6 +264,7 @@ def replicaset(
             f"{of.metadata.name}-{revision}",
             of.metadata.namespace,
             labels=labels,
+            annotations={"deployment.kubernetes.io/revision": str(number)},
             owners=(owner(of, "Deployment.apps"),),
             generation=1,
         ),

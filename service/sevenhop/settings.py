@@ -7,16 +7,19 @@ Order: defaults, ``--config sevenhop.yaml``, the environment (``SEVENHOP__SECTIO
 from __future__ import annotations
 
 import os
-import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sevenhop.channels.console.settings import ConsoleSettings
+from sevenhop.channels.slack.settings import SlackSettings
+from sevenhop.channels.webhook.settings import WebhookSettings
+from sevenhop.durations import Duration
+from sevenhop.durations import parse_duration as parse_duration
 
 ENV_PREFIX = "SEVENHOP__"
-
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class SettingsError(Exception):
@@ -25,28 +28,6 @@ class SettingsError(Exception):
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
-
-
-def parse_duration(value: Any) -> timedelta:
-    """
-    Read ``90s``, ``5m``, ``1h30m`` or ``200ms``.
-
-    Raises:
-        ValueError: No unit, or another form.
-
-    >>> parse_duration("1h30m")
-    datetime.timedelta(seconds=5400)
-    """
-    if isinstance(value, timedelta):
-        return value
-    text = str(value).strip()
-    if not re.fullmatch(r"(\d+(ms|s|m|h|d))+", text):
-        raise ValueError(f"expected a duration such as 90s, 5m or 1h30m, got {value!r}")
-    seconds = sum(int(n) * _UNITS[unit] for n, unit in re.findall(r"(\d+)(ms|s|m|h|d)", text))
-    return timedelta(seconds=seconds)
-
-
-Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
 
 
 class _Section(BaseModel):
@@ -73,18 +54,23 @@ class KubernetesSettings(_Section):
 
 
 class PolicySettings(_Section):
-    """What workloads are worth where no annotation says."""
+    """What objects themselves do not say; the annotations sevenhop.dev/tier and sevenhop.dev/owner win."""
 
     tiers: dict[str, Literal["critical", "standard", "batch"]] = Field(
+        default_factory=dict, description="Shell pattern on the namespace to tier; the first that matches counts."
+    )
+    priority_classes: dict[str, Literal["critical", "standard", "batch"]] = Field(
+        default_factory=dict, description="PriorityClass name to tier, tried after the namespaces."
+    )
+    owners: dict[str, str] = Field(
+        default_factory=dict, description="Shell pattern on the namespace to owner, for workloads that name none."
+    )
+    minimums: dict[str, int] = Field(
         default_factory=dict,
-        description="Namespace, or namespace/workload, to tier; the annotation sevenhop.dev/tier wins.",
+        description="Shell pattern on namespace/workload or namespace/workload/component to the least ready replicas.",
     )
-    owners: dict[str, str] = Field(default_factory=dict, description="Namespace, or namespace/workload, to owner.")
-    critical_priority: int = Field(
-        100_000, description="A PriorityClass of at least this value counts as critical where nothing else says."
-    )
-    batch_priority: int = Field(
-        -1, description="A PriorityClass of at most this value counts as batch where nothing else says."
+    ignored_namespaces: list[str] = Field(
+        default_factory=list, description="Shell patterns: what lives there counts as capacity and is no workload."
     )
 
 
@@ -98,34 +84,6 @@ class IncidentSettings(_Section):
         timedelta(hours=4), description="A reminder while an incident stays open, as Alertmanager's default."
     )
     link: str = Field("", description="Address of your runbooks; shown at the end of each message.")
-
-
-class SlackSettings(_Section):
-    """A Slack channel, through an app with chat:write and channels:history."""
-
-    type: Literal["slack"]
-    token: SecretStr = Field(description="Bot token (xoxb-…).")
-    channel: str = Field(description="Channel id, such as C0123456789; a name cannot be edited in.")
-    base_url: str = Field("https://slack.com/api/", description="Slack's Web API; another one only for tests.")
-    timeout: Duration = Field(
-        timedelta(seconds=10), description="One call to Slack; afterwards its outcome is uncertain."
-    )
-
-
-class WebhookSettings(_Section):
-    """A JSON POST to an address of yours."""
-
-    type: Literal["webhook"]
-    url: SecretStr = Field(description="Where to post; may hold a token, so it is never shown.")
-    secret: SecretStr | None = Field(None, description="Signs the body: X-Sevenhop-Signature, HMAC-SHA256.")
-    timeout: Duration = Field(timedelta(seconds=10), description="One call.")
-
-
-class ConsoleSettings(_Section):
-    """The terminal that `sevenhop run` stands in."""
-
-    type: Literal["console"]
-    style: Literal["box", "line"] = Field("box", description="A box per message, or one line.")
 
 
 Receiver = Annotated[SlackSettings | WebhookSettings | ConsoleSettings, Field(discriminator="type")]

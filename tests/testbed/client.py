@@ -20,11 +20,6 @@ from tests.testbed.waiting import eventually
 Object = dict[str, Any]
 Objects = list[Object]  # inside Client, `list` is the method
 
-_MERGE = "application/merge-patch+json"
-_STRATEGIC = "application/strategic-merge-patch+json"
-_JSON_PATCH = "application/json-patch+json"
-_APPLY = "application/apply-patch+yaml"
-
 
 class ApiError(Exception):
     """The API server said no; `status` is the HTTP status, `reason` the API's own word."""
@@ -89,7 +84,7 @@ class Client:
     def apply(self, manifest: Object, *, manager: str = "testbed", subresource: str = "") -> Object:
         """Server-side apply, taking fields over from other managers."""
         path = self.path(*_address(manifest), subresource)
-        return self._json("PATCH", f"{path}?fieldManager={manager}&force=true", manifest, _APPLY)
+        return self._json("PATCH", f"{path}?fieldManager={manager}&force=true", manifest, "apply-patch+yaml")
 
     def patch(
         self,
@@ -104,15 +99,13 @@ class Client:
         dry_run: bool = False,
     ) -> Object:
         """Patch an object: a dict is a merge patch (or a strategic one), a list a JSON patch."""
-        style = _JSON_PATCH if isinstance(patch, list) else _STRATEGIC if strategic else _MERGE
+        style = "json" if isinstance(patch, list) else "strategic-merge" if strategic else "merge"
         path = self.path(api_version, kind, name, namespace, subresource)
-        return self._json("PATCH", path + ("?dryRun=All" if dry_run else ""), patch, style)
+        return self._json("PATCH", path + ("?dryRun=All" if dry_run else ""), patch, f"{style}-patch+json")
 
     def delete(self, api_version: str, kind: str, name: str, namespace: str = "", *, grace: int | None = None) -> None:
         """Delete an object and, in the background, what it owns; fine if it is gone already."""
-        options: Object = {"propagationPolicy": "Background"}
-        if grace is not None:
-            options["gracePeriodSeconds"] = grace
+        options: Object = {"propagationPolicy": "Background", "gracePeriodSeconds": grace}
         try:
             self._json("DELETE", self.path(api_version, kind, name, namespace), options)
         except ApiError as error:
@@ -167,14 +160,12 @@ class Client:
         accept: str = "application/json",
     ) -> tuple[int, str]:
         """Send one request and return status and text, whatever the status is."""
-        headers = {"Authorization": f"Bearer {self._token}", "Accept": accept}
-        if content_type:
-            headers["Content-Type"] = content_type
+        typed = {"Content-Type": content_type} if content_type else {}
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": accept, **typed}
         while True:
-            connection: http.client.HTTPSConnection | None
-            connection = getattr(self._local, "connection", None)
+            connection: Any = getattr(self._local, "connection", None)
             fresh = connection is None
-            if connection is None:
+            if fresh:
                 connection = http.client.HTTPSConnection(self._host, timeout=self._timeout, context=self._tls)
                 self._local.connection = connection
                 self._open.append(connection)
@@ -190,12 +181,12 @@ class Client:
                 if fresh or isinstance(problem, TimeoutError):
                     raise
 
-    def _json(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Object:
+    def _json(self, method: str, path: str, body: Any = None, style: str = "json") -> Object:
         data = None if body is None else json.dumps(body).encode()
-        status, text = self.request(method, path, data, content_type if data else "")
+        status, text = self.request(method, path, data, f"application/{style}" if data else "")
         if status == 429 and "(re)initializing" in text:  # the first use of a custom resource
             time.sleep(0.1)
-            return self._json(method, path, body, content_type)
+            return self._json(method, path, body, style)
         if status >= 400:
             raise ApiError(status, text)
         answer: Object = json.loads(text)

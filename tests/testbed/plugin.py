@@ -2,9 +2,11 @@
 
 A `conftest.py` takes them with
 
+    from tests.testbed import plugin
+
     def pytest_configure(config):
         if not config.pluginmanager.has_plugin("tests.testbed.plugin"):
-            config.pluginmanager.import_plugin("tests.testbed.plugin")
+            config.pluginmanager.register(plugin, "tests.testbed.plugin")
 
 which several may do: it stays one cluster. Where its programs cannot be built the tests are skipped
 with the reason, or fail if CI is set: there nobody reads why a test was skipped.

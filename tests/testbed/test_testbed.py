@@ -111,6 +111,22 @@ def test_users_may_what_their_roles_say(testbed: Cluster, namespace: str) -> Non
     assert json.loads(kubeconfig.read_text())["users"][0]["user"]["token"]
 
 
+def test_the_client_can_apply_and_patch(testbed: Cluster, namespace: str) -> None:
+    """In each of the API's four ways, and for trial."""
+    client = testbed.client
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": namespace}}
+    client.apply(manifest | {"data": {"a": "1"}})
+    client.patch("v1", "ConfigMap", "x", namespace, {"data": {"b": "2"}})
+    client.patch("v1", "ConfigMap", "x", namespace, {"data": {"c": "3"}}, strategic=True)
+    client.patch("v1", "ConfigMap", "x", namespace, [{"op": "remove", "path": "/data/b"}])
+    client.patch("v1", "ConfigMap", "x", namespace, {"data": {"d": "4"}}, dry_run=True)
+
+    assert client.get("v1", "ConfigMap", "x", namespace)["data"] == {"a": "1", "c": "3"}
+    client.delete("v1", "ConfigMap", "x", namespace)
+    client.delete("v1", "ConfigMap", "x", namespace)
+    assert client.find("v1", "ConfigMap", "x", namespace) is None
+
+
 def test_two_clusters_at_once(testbed: Cluster) -> None:
     """They know nothing of each other."""
     with Cluster() as other:

@@ -14,7 +14,7 @@ import msgspec
 from sevenhop.core.hops.diagnosis import Category, Confidence, Diagnosis, Evidence
 from sevenhop.core.hops.failures import why_not_well
 from sevenhop.core.hops.findings import Finding, findings
-from sevenhop.core.hops.pods import is_well
+from sevenhop.core.hops.pods import awaits_node, is_well
 from sevenhop.core.hops.scheduling import why_pending
 from sevenhop.core.inventory.discovery import Discovery
 from sevenhop.core.inventory.framework import FrameworkSpec
@@ -156,8 +156,11 @@ def diagnose_pod(cluster: Cluster, pod: Pod, events: Sequence[Event], *, now: da
     """Why a pod is not well; None if it is."""
     if is_well(pod, now):
         return None
-    if not pod.spec.node_name and not pod.is_terminating and pod.status.phase in ("Pending", ""):
-        return why_pending(cluster, pod)
+    if awaits_node(pod):
+        pending = why_pending(cluster, pod)
+        if cluster.order or pending.category is not Category.UNKNOWN:
+            return pending
+        # A fragment without nodes: its Events may be a kubelet's.
     return why_not_well(pod, events, now=now) or Diagnosis(
         hop=None,
         category=Category.UNKNOWN,

@@ -19,7 +19,7 @@ from sevenhop.core.alerts.explain import Explanation as RuleExplanation
 from sevenhop.core.alerts.explain import explain
 from sevenhop.core.alerts.rule import Rule
 from sevenhop.core.effects import Effect, Row
-from sevenhop.core.events import Event, Outcome, Silenced
+from sevenhop.core.events import Event, Outcome, Recalled, Silenced
 from sevenhop.core.facts.schema import LABELS, FactValue, Unknown
 from sevenhop.core.incidents.context import SubjectContext
 from sevenhop.core.incidents.desk import IncidentDesk
@@ -94,7 +94,7 @@ class Engine:
         """Take in events, or, without any, the passing of time up to `now`."""
         for event in events:
             self.inventory.apply(event)
-            if isinstance(event, Silenced | Outcome):
+            if isinstance(event, Silenced | Outcome | Recalled):
                 self.desk.hear(event)
         settled = self.inventory.settle(now)
         changes = self.alerts.evaluate(settled.changed, settled.gone, now)
@@ -117,7 +117,7 @@ class Engine:
         rows = list(rows)
         alerts, down_since = self._read(rows)
         self.problems += load_histories(self.inventory.state, rows)
-        self.desk.load(rows)
+        self.problems += self.desk.load(rows)
         changes = self.alerts.load(alerts, now, down_since)
         self.inventory.expect(self.alerts.subjects())
         return self._step(changes, now)

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from sevenhop.core.alerts.rule import Rule
 from sevenhop.core.engine import Engine, Step
 from sevenhop.core.events import Event
 from sevenhop.runtime.clock import Clock
@@ -59,6 +60,26 @@ class Embedded:
         """Hand events to the engine; waits while it is behind."""
         if events:
             await self._inbox.put(events)
+
+    def now(self) -> datetime:
+        """The runtime's time."""
+        return self._clock()
+
+    def outbox_failures(self) -> dict[str, str]:
+        """Receiver to its last failure, while it fails."""
+        return dict(self._outbox.failures)
+
+    async def reload(self, rules: Iterable[Rule]) -> None:
+        """Go on with other rules, stored like any other step."""
+        step, reloaded = self.engine.reload(rules, self._clock())
+        self._wake = step.next_wake
+        for rule_id, subjects in reloaded.demoted:
+            log.warning("new rule %s would fire on %d subjects at once: told as one digest", rule_id, subjects)
+        log.info(
+            "rulebook reloaded: %d new, %d changed, %d removed",
+            *map(len, (reloaded.added, reloaded.changed, reloaded.removed)),
+        )
+        await self._commit(step)
 
     async def run(self, sources: Sequence[Source]) -> None:
         """

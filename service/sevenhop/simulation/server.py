@@ -310,9 +310,6 @@ class ApiServerSimulation:
         changed = apply(_view(before, target), body)
         if not isinstance(changed, dict):
             raise PatchError("the patch leaves no object")
-        if apply is not json_patch:
-            # Only what the patch itself names is a precondition; the rest came from `before`.
-            _check_preconditions(before, body)
         after = _write(before, changed, target)
         if manager and after != before:
             after = _managed(after, manager, "Apply" if style.startswith("application/apply") else "Update")
@@ -406,13 +403,6 @@ def _write(before: Data, written: Mapping[str, Any], target: _Target) -> Data:
     fixed = ("name", "namespace", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
     merged = {**meta, **{k: before["metadata"][k] for k in fixed if k in before["metadata"]}}
     return {**{k: v for k, v in written.items() if k != "status"}, **kept, "metadata": merged}
-
-
-def _check_preconditions(before: Data, patch: Any) -> None:
-    meta = (patch.get("metadata") or {}) if isinstance(patch, dict) else {}
-    for field in ("uid", "resourceVersion"):
-        if meta.get(field) and meta[field] != before["metadata"][field]:
-            raise StoreError(409, "Conflict", f"{field} {meta[field]!r} in the patch does not match the object")
 
 
 def _managed(data: Data, manager: str, operation: str) -> Data:

@@ -15,14 +15,20 @@ import msgspec
 
 from sevenhop.core.events import Applied, Event, SourceChanged, SyncState
 from sevenhop.core.inventory.objects import Objects
-from sevenhop.core.objects.base import Object
+from sevenhop.core.objects.base import Object, condition
 from sevenhop.core.objects.decode import UndecodableError, convert, decode
 from sevenhop.core.objects.kinds import KINDS, Kind, kind_of
+from sevenhop.core.objects.pod import Pod
 
 _SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".yaml", ".yml"})
 """What is read of a folder; a file that is named is read whatever it is called."""
 
 STDIN = "stdin"
+
+_DETAILS = {SyncState.NO_SOURCE: "the files hold none"}
+
+_KINDS_OF_A_DUMP = 4
+"""With fewer kinds, what is absent was probably not asked for."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -81,25 +87,57 @@ class Loaded:
         """
         for seq, (kind, obj) in enumerate(self.items, 1):
             yield Applied(at=at, epoch=1, seq=seq, kind=kind, obj=obj)
-        for name in KINDS:
-            yield SourceChanged(at=at, epoch=1, seq=len(self._items) + 1, kind=name, **self._state(name))
+        for name, state in self._states().items():
+            yield SourceChanged(
+                at=at, epoch=1, seq=len(self._items) + 1, kind=name, state=state, detail=_DETAILS.get(state, "")
+            )
 
     def objects(self) -> Objects:
         """All objects, with the state of each kind as in `events`."""
         objects = Objects()
         for kind, obj in self.items:
             objects.put(kind, obj)
-        for name in KINDS:
-            known = self._state(name)
-            objects.states[name] = known["state"]
-            if known["detail"]:
-                objects.details[name] = known["detail"]
+        for name, state in self._states().items():
+            objects.states[name] = state
+            if state in _DETAILS:
+                objects.details[name] = _DETAILS[state]
         return objects
 
-    def _state(self, kind: str) -> dict[str, Any]:
-        if kind in self.listed:
-            return {"state": SyncState.SYNCED, "detail": ""}
-        return {"state": SyncState.NO_SOURCE, "detail": "the files hold none"}
+    def _states(self) -> dict[str, SyncState]:
+        """
+        How much the files say of each kind.
+
+        ``kubectl get`` writes nothing at all for a kind without objects.  In the dump of a whole cluster that is taken
+        as "there are none"; in a handful of manifests it says nothing.
+        """
+        is_dump = {"Node", "Pod"} <= self.listed and len(self.listed) >= _KINDS_OF_A_DUMP
+        omitted = omitted_kinds(obj for _, obj in self.items if isinstance(obj, Pod)) if is_dump else frozenset(KINDS)
+        return {
+            name: SyncState.SYNCED if name in self.listed or name not in omitted else SyncState.NO_SOURCE
+            for name in KINDS
+        }
+
+
+def omitted_kinds(pods: Iterable[Pod]) -> frozenset[str]:
+    """
+    Kinds that exist in the cluster although the files hold none: pods that have a node use them.
+
+    A pod whose verdict says nothing of the missing object is a sign too: the scheduler looks for claims first.
+    """
+    found: set[str] = set()
+    for pod in pods:
+        scheduled = condition(pod.status.conditions, "PodScheduled")
+        text = scheduled.message if scheduled else ""
+        exists = bool(pod.spec.node_name)
+        if any(v.persistent_volume_claim or v.ephemeral for v in pod.spec.volumes) and (
+            exists or (text and "volume" not in text.lower())
+        ):
+            found |= {"PersistentVolumeClaim", "PersistentVolume"}
+        if pod.spec.resource_claims and (exists or text):
+            found |= {"ResourceClaim.resource.k8s.io", "ResourceClaimTemplate.resource.k8s.io"}
+        if pod.spec.runtime_class_name and (exists or text):
+            found.add("RuntimeClass.node.k8s.io")
+    return frozenset(found)
 
 
 def _is_newer(before: Object, after: Object) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from sevenhop.core.effects import Notify, Row
+from sevenhop.core.effects import Effect, Notify, Row
 
 SCHEMA_VERSION = 1
 
@@ -149,7 +149,7 @@ class SqliteStore:
             for table, key, value in cursor:
                 yield Row(table, key, value)
 
-    def commit(self, rows: Iterable[Row], effects: Sequence[Notify] = (), *, now: float) -> None:
+    def commit(self, rows: Iterable[Row], effects: Sequence[Effect] = (), *, now: float) -> None:
         """
         Store one step: all of it or nothing.
 
@@ -185,7 +185,9 @@ class SqliteStore:
         else:
             self._db.execute("insert or replace into state values (?, ?, ?)", (row.table, row.key, row.value))
 
-    def _enqueue(self, effect: Notify, now: float) -> None:
+    def _enqueue(self, effect: Effect, now: float) -> None:
+        if not isinstance(effect, Notify):
+            raise TypeError(f"the outbox cannot carry a {type(effect).__name__}")
         if self._db.execute("select 1 from sent where id = ?", (effect.id,)).fetchone():
             return
         for seq, blob in self._db.execute(

@@ -246,7 +246,11 @@ def dynamo_deployments() -> Scene:
     for component, kind, count in (("Frontend", "frontend", 1), ("VllmDecodeWorker", "decode", 2)):
         name = f"llama-70b-{component.lower()}"
         part = obj(
-            "nvidia.com/v1beta1", "DynamoComponentDeployment", name, owner=graph, spec={"name": component, "type": kind}
+            "nvidia.com/v1beta1",
+            "DynamoComponentDeployment",
+            name,
+            owner=graph,
+            spec={"name": component, "type": kind, "replicas": count},
         )
         objects += [part, *deployed(name, _dynamo_labels(component, kind), replicas=count, owner=part)]
     names = {"llama-70b-frontend": "Frontend", "llama-70b-vllmdecodeworker": "VllmDecodeWorker"}

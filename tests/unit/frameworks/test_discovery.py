@@ -24,6 +24,7 @@ from tests.unit.frameworks.running import (
     plain_pair,
     pod,
     production_stack_chart,
+    production_stack_operator,
     ray_service,
     read,
 )
@@ -521,3 +522,23 @@ def test_a_template_is_placed_before_it_has_pods() -> None:
     world = World([m for m in manifests if m["kind"] != "Pod"])
 
     assert world.discovery.component_of("ReplicaSet.apps", key("qwen-predictor-abc")) == (key("qwen"), "predictor")
+
+
+def test_replica_sets_that_may_not_be_read() -> None:
+    """
+    The name of a ReplicaSet tells the Deployment, and the Deployment whose it is; in whatever order they are seen.
+    """
+    manifests = [m for m in production_stack_operator().objects if m["kind"] != "ReplicaSet"]
+    runtime, deployment, *pods = manifests
+    world = World(pods)
+    assert set(world.discovery.workloads) == {key("llama")}
+    assert world.workload("llama").kind == "Deployment.apps"
+
+    world.put(deployment, runtime)
+
+    assert set(world.discovery.workloads) == {key("llama")}
+    assert world.workload("llama").kind == "VLLMRuntime.production-stack.vllm.ai"
+    assert len(world.discovery.pods_of(key("llama"), "engine")) == 2
+    world.drop(deployment)
+    assert world.component("llama", "engine").scale is not None
+    assert {name for _, name in world.discovery.workloads} == {"llama", "llama.deployment"}

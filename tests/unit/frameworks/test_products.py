@@ -207,7 +207,7 @@ def test_gpu_resources() -> None:
     """
     Accelerators of every maker count, all else and zeros do not.
     """
-    amounts = {
+    amounts: dict[str, str | int | float] = {
         "cpu": "4", "memory": "1Gi", "rdma/ib": 1, "nvidia.com/gpu": "2", "nvidia.com/mig-3g.40gb": 1, "amd.com/gpu": 0,
         "gpu.intel.com/i915": "1", "gpu.intel.com/millicores": "100", "habana.ai/gaudi": 8,
         "aws.amazon.com/neuroncore": 2, "nvidia.com/gpumem": 1024, "google.com/tpu": 4,

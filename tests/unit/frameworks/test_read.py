@@ -268,7 +268,8 @@ def test_counts(manifest: Manifest, desired: int, minimum: int | None, pods: int
 
 
 def scale(part: Component) -> tuple[str, str, str, int] | None:
-    return part.scale and (part.scale.kind.partition(".")[0], part.scale.name, part.scale.path, part.scale.unit_pods)
+    target = part.scale
+    return (target.kind.partition(".")[0], target.name, target.path, target.unit_pods) if target else None
 
 
 ADAPTER = "DynamoGraphDeploymentScalingAdapter"
@@ -457,7 +458,7 @@ def test_priority(manifest: Manifest) -> None:
     ("scene", "expected"),
     [
         pytest.param(
-            dynamo_deployments(), {"Frontend": 1, "VllmDecodeWorker": 1}, id="from DynamoComponentDeployments"
+            dynamo_deployments(), {"Frontend": 1, "VllmDecodeWorker": 2}, id="from DynamoComponentDeployments"
         ),
         pytest.param(dynamo_lws(), {"VllmDecodeWorker": 1}, id="from one that has a LeaderWorkerSet"),
         pytest.param(kserve_standard(), {"predictor": 3, "transformer": 1}, id="from Deployments"),

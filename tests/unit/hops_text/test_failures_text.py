@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sevenhop.core.hops.causes import CAUSES, Strength
 from sevenhop.core.hops.failures import Context, classify_text
 from tests.unit.hops_text.failure_texts import ALL, Row
+from tests.unit.hops_text.more_texts import HEALTHY, HOPS_OF_TEXTS
 
 _SYMPTOMS = [row for row in ALL if CAUSES[row[4]].is_symptom]
 _CAUSES = [row for row in ALL if CAUSES[row[4]].strength is Strength.CAUSE and row[0] is Context.LOG]
@@ -148,3 +149,22 @@ def test_early_hops_explain_late_ones() -> None:
 
     assert found is not None
     assert found.cause.slug == "gpu-lost"
+
+
+@pytest.mark.parametrize(("context", "text", "hop"), HOPS_OF_TEXTS, ids=range(len(HOPS_OF_TEXTS)))
+def test_hop_of_text(context: Context, text: str, hop: str) -> None:
+    """
+    Further texts of the same kinds lead to the hop that broke.
+    """
+    found = classify_text(text, context=context)
+
+    assert found is not None
+    assert found.cause.hop == hop
+
+
+@pytest.mark.parametrize("line", HEALTHY, ids=range(len(HEALTHY)))
+def test_a_healthy_start_says_nothing(line: str) -> None:
+    """
+    What engines print while they start well is no failure.
+    """
+    assert classify_text(line, context=Context.LOG) is None

@@ -6,6 +6,7 @@ import pytest
 
 from sevenhop.core.hops.causes import CAUSES
 from sevenhop.core.hops.scheduler_text import classify_scheduler_message
+from tests.unit.hops_text.more_texts import CATEGORIES_OF_TEXTS
 
 NEW = "no new claims to deallocate, preemption: 0/6 nodes are available: "
 NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -153,13 +154,17 @@ ROWS = [
     ),
     ("Preempted to accommodate a workload (UID: 1) due to prioritization in the ClusterQueue", "kueue-waiting"),
     (
-        "couldn't assign flavors to pod set main: insufficient quota for nvidia.com/gpu in flavor a, request > maximum "
-        "capacity (8 > 0), insufficient unused quota for nvidia.com/gpu in flavor b, 1 more needed",
+        (
+            "couldn't assign flavors to pod set main: insufficient quota for nvidia.com/gpu in flavor a, "
+            "request > maximum capacity (8 > 0), insufficient unused quota for x in flavor b, 1 more needed"
+        ),
         "kueue-waiting",
     ),
     (
-        "0/6 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
-        "5 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }.",
+        (
+            "0/6 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
+            "5 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }."
+        ),
         "node-affinity",
     ),
     ("Workload no longer fits after processing another workload", "kueue-waiting"),
@@ -287,14 +292,15 @@ def test_a_lone_node_of_a_large_cluster_is_hardly_the_one_meant() -> None:
     assert diagnosis.cause == "untolerated-taint"
 
 
-def test_a_pod_without_gpus_does_not_lack_them() -> None:
+def test_a_pod_that_asks_for_no_gpus_is_pointed_out() -> None:
     """
-    A text about GPUs that contradicts the pod is not believed.
+    A text about GPUs that contradicts the pod as it is given says so.
     """
-    diagnosis = classify_scheduler_message("0/3 nodes are available: 3 Insufficient nvidia.com/gpu.", wants_gpu=False)
+    text = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
 
-    assert diagnosis is not None
-    assert diagnosis.cause == "scheduler-text-unread"
+    diagnoses = [classify_scheduler_message(text, wants_gpu=wants) for wants in (True, False, None)]
+
+    assert ["asks for none" in d.summary for d in diagnoses if d] == [False, True, False]
 
 
 @pytest.mark.parametrize("text", ["", "   ", "Successfully assigned prod/x to node-1", "Created container engine"])
@@ -303,3 +309,26 @@ def test_other_texts_are_not_claimed(text: str) -> None:
     What no scheduler, queue or admission controller wrote gives None.
     """
     assert classify_scheduler_message(text) is None
+
+
+@pytest.mark.parametrize(("text", "category"), CATEGORIES_OF_TEXTS, ids=range(len(CATEGORIES_OF_TEXTS)))
+def test_category_of_text(text: str, category: str) -> None:
+    """
+    Further texts of the same kinds lead to their category.
+    """
+    diagnosis = classify_scheduler_message(text)
+
+    assert diagnosis is not None
+    assert diagnosis.category == category
+
+
+def test_names_from_the_cluster_are_cleaned() -> None:
+    """
+    What a summary takes from a text carries neither control characters nor tokens.
+    """
+    secret = "hf" + "_abcdefghijklmnopqrstuvwxyz"
+    diagnosis = classify_scheduler_message(f'admission webhook "a\x1b[31m{secret}" denied the request: no')
+
+    assert diagnosis is not None
+    assert secret not in str(diagnosis)
+    assert "\x1b" not in diagnosis.summary

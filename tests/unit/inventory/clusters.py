@@ -117,7 +117,7 @@ def as_events(history: History, order: Sequence[str]) -> list[e.Event]:
 def _life(versions: Iterable[Version]) -> list[e.Event]:
     found: list[e.Event] = []
     before: Object | None = None
-    numbers, seconds = count(1), count(0, 70)
+    numbers, seconds = count(1), count(0, 40)
     for incarnation, version in enumerate(versions):
         seq, at = next(numbers), b.at(next(seconds))
         if version is None:

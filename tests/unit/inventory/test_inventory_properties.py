@@ -11,7 +11,7 @@ from sevenhop.core.facts.schema import Facts
 from sevenhop.core.subject import Subject
 from tests.unit.inventory.clusters import History, as_events, facts_after, histories, relisted, synced
 
-FEW = settings(max_examples=150, deadline=None)
+FEW = settings(max_examples=25, deadline=None)
 
 
 def shuffled(history: History, seed: int) -> list[str]:

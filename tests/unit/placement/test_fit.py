@@ -317,6 +317,28 @@ def test_a_claim_that_was_not_collected_is_not_called_missing() -> None:
     assert "PersistentVolumeClaim prod/w was not seen" in answer.unmodelled
 
 
+def test_a_storage_class_that_was_not_collected_is_not_called_missing() -> None:
+    """Another claim is bound with a class that is not here either: whether this one may wait is not known."""
+    other = _claim("v1", storage_class="fast")
+    other["metadata"] = {"name": "other", "namespace": "prod"}
+    answer = _fit(node("a1"), other, _claim(storage_class="fast"), _mount())
+    assert answer.trouble == ""
+    assert "StorageClass fast was not seen" in answer.unmodelled
+
+
+def test_a_device_class_that_was_not_collected_is_not_called_missing() -> None:
+    """Another claim is allocated with it."""
+    api, request = "resource.k8s.io/v1", {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+    spec = {"devices": {"requests": [request]}}
+    items = (
+        custom(api, "ResourceClaim", "held", "prod", spec=spec, status={"allocation": {"devices": {}}}),
+        custom(api, "ResourceClaim", "mine", "prod", spec=spec),
+    )
+    x = pod("x", resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}])
+    assert _fit(node("n"), *items, x).trouble == ""
+    assert _fit(node("n"), items[1], x).trouble == "device-class-missing"
+
+
 def test_a_kind_that_is_not_synced_proves_no_absence() -> None:
     """Before the first list has finished, a missing claim may just not have come yet."""
     objects = world(node("a1"), _mount())

@@ -96,6 +96,11 @@ def test_a_refusal_is_computed_from_objects(owner: dict[str, Any], refusing: dic
     assert found is None or found.confidence is Confidence.CERTAIN
 
 
+def test_a_priority_class_that_was_not_collected_is_not_called_missing() -> None:
+    """Some pod was admitted with a class that is not here either."""
+    assert _why(_owner(priorityClassName="gold"), pod("other", on="n", priorityClassName="silver")) is None
+
+
 def test_nobody_is_missing_so_nothing_is_refused() -> None:
     """A quota that is used up harms no controller that has all of its pods."""
     has = [pod(f"p{i}", on="n", owner=("ReplicaSet", "decode", "uid-decode")) for i in range(2)]

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from sevenhop.core.placement.cluster import Cluster
-from sevenhop.core.placement.evaluation import class_of, evaluate
-from sevenhop.core.placement.fit import fits
+from sevenhop.core.placement.evaluation import class_of, evaluate, masks_of
 from sevenhop.core.placement.preemption import Preemption, PreemptionReason, preempt
 from tests.placement_builders import custom, node, pod, the_pod, world
 
@@ -17,9 +16,14 @@ def _preempt(*items: dict[str, Any]) -> Preemption:
     objects = world(*items)
     cluster = Cluster(objects)
     subject = the_pod(objects, "x")
-    before = fits(cluster, subject)
     answer = preempt(cluster, subject, evaluate(cluster, class_of(cluster, subject)))
-    assert fits(cluster, subject) == before, "the simulation must leave the cluster as it was"
+    anew = Cluster(objects)
+    assert {v.name: (v.free, set(v.residents)) for v in cluster.order} == {
+        v.name: (v.free, set(v.residents)) for v in anew.order
+    }, "the simulation must leave the cluster as it was"
+    assert masks_of(cluster, class_of(cluster, subject), cluster.order) == masks_of(
+        anew, class_of(anew, subject), anew.order
+    )
     return answer
 
 

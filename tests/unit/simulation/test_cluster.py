@@ -156,6 +156,32 @@ def test_preemption(cluster: SimulatedCluster) -> None:
     assert "Preempted" in {e["reason"] for e in cluster.store.all("Event")}
 
 
+def test_the_queue(cluster: SimulatedCluster) -> None:
+    """Of two that wait, the one of higher priority is placed first, though it came later."""
+    cluster.store.create("PriorityClass.scheduling.k8s.io", {"metadata": {"name": "high"}, "value": 1000})
+    cluster.store.create("Deployment.apps", deployment("a-low", 1, gpus=4))
+    cluster.store.create("Deployment.apps", deployment("b-high", 1, gpus=4, pod={"priorityClassName": "high"}))
+    seconds(cluster, 1)
+
+    bound = [p["metadata"]["name"] for p in pods(cluster) if p["spec"].get("nodeName")]
+    assert len(bound) == 1
+    assert bound[0].startswith("b-high")
+    assert {e["reason"] for e in cluster.store.all("Event")} == {"Scheduled", "FailedScheduling"}
+
+
+def test_a_rollout_without_surge(cluster: SimulatedCluster) -> None:
+    """With no surge, and a share of unavailable pods that rounds to none, one at a time is replaced all the same."""
+    rolling = {"rollingUpdate": {"maxUnavailable": "25%", "maxSurge": 0}}
+    cluster.apply("Deployment.apps", deployment("d", 2, strategy=rolling))
+    seconds(cluster, 70)
+    changed = deployment("d", 2, strategy=rolling)
+    changed["spec"]["template"]["spec"]["containers"][0]["image"] = "i:2"
+    cluster.apply("Deployment.apps", changed)
+    seconds(cluster, 300)
+
+    assert [p["spec"]["containers"][0]["image"] for p in pods(cluster)] == ["i:2", "i:2"]
+
+
 def test_gated_pods_are_left_alone(cluster: SimulatedCluster) -> None:
     """A pod with a scheduling gate waits without an Event."""
     cluster.store.create("Deployment.apps", deployment("d", 1, pod={"schedulingGates": [{"name": "kueue"}]}))

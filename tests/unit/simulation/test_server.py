@@ -228,8 +228,21 @@ async def test_selectors(client: Client, store: Store) -> None:
     assert await names(fieldSelector="metadata.name=b") == ["b"]
     assert await names(fieldSelector="spec.nodeName=") == ["a", "b"]
     start = str(store.revision)
-    store.change("Pod", "x", "a", lambda p: {**p, "metadata": {**p["metadata"], "labels": {}}})
-    assert [e["type"] for e in await client.watch(PODS, 1, labelSelector="app=x", resourceVersion=start)] == ["DELETED"]
+    for labels in ({}, {"app": "x"}):
+        known = store.get("Pod", "x", "a")
+        store.update("Pod", {**known, "metadata": {**known["metadata"], "labels": labels}})
+    seen = await client.watch(PODS, 2, labelSelector="app=x", resourceVersion=start)
+    assert [e["type"] for e in seen] == ["DELETED", "ADDED"]
+
+
+async def test_no_change_is_no_version(client: Client, store: Store) -> None:
+    """A write that changes nothing is not told to anybody."""
+    await client("POST", DEPLOYMENTS, {"metadata": {"name": "d"}, "spec": {"replicas": 1}})
+    before = store.revision
+
+    await client("PATCH", f"{DEPLOYMENTS}/d", {"spec": {"replicas": 1}}, MERGE)
+
+    assert store.revision == before
 
 
 async def test_the_official_client_reads_it(store: Store) -> None:

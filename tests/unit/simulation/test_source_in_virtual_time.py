@@ -18,7 +18,7 @@ NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 async def test_a_leap_of_virtual_time_is_no_silence() -> None:
     """Hours pass within the story in a moment; events carry its time, and no kind goes stale for it."""
     clock = VirtualClock(NOON)
-    cluster = SimulatedCluster(clock, bookmark_s=0.05)
+    cluster = SimulatedCluster(clock, bookmark_s=0.6)
     cluster.store.create("Node", gpu_node("n", "NVIDIA-H100-80GB-HBM3", 8))
     heard: list[Event] = []
 

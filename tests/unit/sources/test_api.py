@@ -230,6 +230,15 @@ def aggregated(version: str, freshness: str, verbs: str = '["list","watch"]') ->
             aggregated("v1alpha1", "Current"), (404, ""), (Availability.SERVED, "v1alpha1"), id="older version"
         ),
         pytest.param(aggregated("v1beta1", "Stale"), (404, ""), (Availability.UNCERTAIN, ""), id="its server is away"),
+        pytest.param(
+            aggregated("v1beta1", "Stale").replace(
+                '"versions":[',
+                '"versions":[{"version":"v1alpha1","resources":[{"resource":"dynamographdeployments","verbs":["list","watch"]}]},',
+            ),
+            (404, ""),
+            (Availability.UNCERTAIN, ""),
+            id="the preferred version is away",
+        ),
         pytest.param(aggregated("v9", "Current"), (404, ""), (Availability.UNREADABLE, ""), id="a version not ours"),
         pytest.param(
             aggregated("v1beta1", "Current", '["get"]'),

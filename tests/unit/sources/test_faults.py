@@ -205,6 +205,16 @@ async def test_a_relist_is_a_diff_in_a_new_epoch() -> None:
         assert after[0].epoch > before[-1].epoch
 
 
+async def test_a_quiet_kind_without_bookmarks() -> None:
+    """A kind of which the server says nothing at all is listed again and again, stays synced, and is no error."""
+    async with bench(prepare=some_objects, bookmark_s=60) as b:
+        await until(lambda: b.status("Pod").lists >= 3)
+
+        assert b.heard.states["Pod"] is SyncState.SYNCED
+        assert (b.status("Pod").errors, b.status("Pod").silences >= 2) == (0, True)
+        assert_nothing_twice(b)
+
+
 async def test_stale_and_back() -> None:
     """A kind of which nothing is heard for two silences is stale, says why, and is synced again after one list."""
     async with bench(prepare=some_objects) as b:

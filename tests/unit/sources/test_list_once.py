@@ -9,7 +9,7 @@ import pytest
 from sevenhop.core.events import Applied, SourceChanged, SyncState
 from sevenhop.core.objects.kinds import KINDS
 from sevenhop.simulation import faults as f
-from sevenhop.sources.kubernetes.api import Access, ApiError, ApiServer
+from sevenhop.sources.kubernetes.api import Access, ApiServer, ConnectError
 from sevenhop.sources.kubernetes.source import ListProgress, list_once
 from tests.unit.sources.harness import NODE, POD, QUICK, SERVICE, Bench, now
 
@@ -55,7 +55,7 @@ async def test_no_discovery_is_an_error() -> None:
     b = Bench([POD])
     b.faults.add(f.Refuse(verbs=["discovery"], status=401, times=None))
     async with b.server.serve() as url, ApiServer(Access(base_url=url)) as api:
-        with pytest.raises(ApiError):
+        with pytest.raises(ConnectError, match=r"401.*log in again"):
             _ = [e async for e in list_once(api, [POD], clock=now)]
 
 

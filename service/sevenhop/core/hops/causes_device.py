@@ -126,6 +126,13 @@ DEVICE_CAUSES: dict[str, Cause] = table(
     ),
     # hop discovery
     Cause(
+        "device-plugin-failed",
+        _D,
+        Category.DEVICE,
+        "The device plugin cannot start on the node, so its devices are not advertised.",
+        ("Read the plugin's log on the node; check its sharing configuration and the driver.",),
+    ),
+    Cause(
         "device-unhealthy",
         _D,
         Category.DEVICE,

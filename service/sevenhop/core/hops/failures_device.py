@@ -124,6 +124,9 @@ WORDS: tuple[Words, ...] = (
     Words(
         "driver-broken",
         (
+            "nvmlerror_(?:drivernotloaded|unknown)",
+            "nvml: driver not loaded",
+            r"driver not loaded\b",
             r"nvidia-container-cli.{0,80}(?:driver error|initialization error: (?:nvml error|cuda error|driver))",
             "couldn'?t communicate with the nvidia driver",
             "rm_init_adapter failed",
@@ -145,6 +148,15 @@ WORDS: tuple[Words, ...] = (
             r"no devices found\. waiting indefinitely",
             "incompatible (?:platform|strategy) detected",
             r"libnvidia-ml\.so.{0,40}cannot open shared object",
+        ),
+    ),
+    Words(
+        "device-plugin-failed",
+        (
+            "failed to start plugin",
+            "mps (?:control )?daemon.{0,60}(?:fail|error|not |unhealthy|timed out)",
+            "error (?:starting|waiting for) mps",
+            "device[- ]plugin.{0,40}(?:exited|failed to start|crashed)",
         ),
     ),
     Words(

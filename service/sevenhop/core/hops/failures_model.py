@@ -268,6 +268,8 @@ WORDS: tuple[Words, ...] = (
     Words(
         "missing-weights",
         (
+            "unable to load weights from",
+            "path contains no models",
             "cannot find any model weights",
             "no (?:model )?weights? (?:files? )?found",
             "no safetensors",
@@ -304,6 +306,8 @@ WORDS: tuple[Words, ...] = (
     Words(
         "weights-mismatch",
         (
+            r"shape '\[[^\]]*\]' is invalid for input",
+            r"the size of tensor a \(\d+\) must match",
             "weights were not initialized",
             r"missing key\(s\) in state_dict",
             r"unexpected key\(s\) in state_dict",
@@ -333,6 +337,7 @@ WORDS: tuple[Words, ...] = (
     Words(
         "unknown-architecture",
         (
+            r"keyerror: '[a-z]+\d[\w-]*'",
             (
                 r"model architectures?.{0,120}(?:not supported|unsupported|failed to be inspected|"
                 r"no(?:t)? (?:been )?(?:implemented|registered))"
@@ -447,6 +452,7 @@ WORDS: tuple[Words, ...] = (
     Words(
         "bad-parallelism",
         (
+            "mpisize",
             "must be divisible by",
             "(?:is )?not divisible by",
             (
@@ -474,6 +480,8 @@ WORDS: tuple[Words, ...] = (
     Words(
         "engine-config",
         (
+            "longer than the maximum model length",
+            r"(?<!-)--[a-z][\w-]{1,60}`?.{0,40}(?:not supported|is incompatible)",
             "greater than the derived max_model_len",
             r"max_model_len.{0,80}(?:greater|larger|exceed|smaller|must)",
             r"max_num_batched_tokens.{0,80}(?:smaller|must|greater|less)",
@@ -519,6 +527,7 @@ WORDS: tuple[Words, ...] = (
     Words(
         "nccl-init",
         (
+            "nccl warn.{0,80}(?:no usable|unable|could not)",
             (
                 r"nccl.{0,40}(?:unhandled system error|internal error|remote (?:process|error)|"
                 r"invalid usage|invalid argument|error|broken pipe|warn.{0,60}(?:fail|error|refused|"
@@ -529,7 +538,7 @@ WORDS: tuple[Words, ...] = (
             "dist(?:network|store|backend)error",
             r"rendezvous(?:connection|timeout|closed)\w*error",
             "init_process_group",
-            r"(?:gloo|nccl).{0,60}(?:connect|refused|unreachable)",
+            r"(?:gloo|nccl).{0,60}(?:connection closed|connect failed|refused|reset by peer|unreachable)",
             r"failed to (?:connect|recv|send).{0,40}(?:rank|store|master|peer)",
             "the (?:client|server) socket has (?:timed out|failed)",
             r"bootstrap :.{0,40}(?:no socket|fail)",
@@ -586,6 +595,7 @@ WORDS: tuple[Words, ...] = (
     Words(
         "model-load-failed",
         (
+            "failed to load the model config",
             "blockedbyfailedload",
             "modelloadfailed",
             "failedtoload",
@@ -597,6 +607,14 @@ WORDS: tuple[Words, ...] = (
         ),
     ),
     # Never the reason
+    Words(
+        "artifact-fetch-unexplained",
+        (
+            "failed to download (?:the )?(?:model|weights|file)",
+            "(?:error|failure) (?:while )?downloading",
+            "download(?:ing)? .{0,60} failed",
+        ),
+    ),
     Words(
         "worker-stuck",
         ("no available shared memory broadcast block",),

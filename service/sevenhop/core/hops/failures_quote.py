@@ -60,6 +60,11 @@ def mask(text: str) -> str:
     return text
 
 
+def clean(text: str) -> str:
+    """Masked and without control characters, whole: for sentences of ours with names from the cluster in them."""
+    return mask(_plain(text[:_MAX_CHARS]))
+
+
 def quote(text: str, at: int = 0) -> str:
     """
     One line of at most 200 characters, masked, without control characters, with the place `at` in it.

@@ -45,6 +45,8 @@ WORDS: tuple[Words, ...] = (
     Words(
         "ray-capacity",
         (
+            "actorunschedulable",
+            "actor is not schedulable",
             "cannot provide a placement group",
             "waiting for creating a placement group",
             r"placement group.{0,60}(?:infeasible|cannot|pending|timed out|not be)",

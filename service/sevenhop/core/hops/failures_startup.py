@@ -237,6 +237,7 @@ WORDS: tuple[Words, ...] = (
     Words(
         "volume-mount-failed",
         (
+            r"mountvolume\.\w+.{0,40}failed",
             r"mountvolume\.\w+ failed",
             "mount(?:device)? failed",
             r"mount\.(?:nfs|cifs|glusterfs|ceph|lustre)\S*:",
@@ -276,6 +277,7 @@ WORDS: tuple[Words, ...] = (
     Words(
         "bad-arguments",
         (
+            "unrecognized option",
             "unrecognized arguments?",
             "invalid choice",
             "the following arguments are required",
@@ -414,6 +416,8 @@ WORDS: tuple[Words, ...] = (
     Words(
         "no-gpu-in-container",
         (
+            "cuda unknown error",
+            "device string must not be empty",
             "failed to infer device type",
             "no cuda gpus are available",
             "no cuda-capable device",
@@ -509,6 +513,14 @@ WORDS: tuple[Words, ...] = (
             "version [`'](?:glibc|glibcxx)_",
             "packagenotfounderror",
             "symbol lookup error",
+        ),
+    ),
+    # The kubelet asks the scheduler's questions again, when it is told to run the pod.
+    Words(
+        "node-affinity",
+        (
+            "predicate nodeaffinity failed",
+            "^nodeaffinity: ",
         ),
     ),
     # Probes

@@ -8,7 +8,7 @@ ever shown, masked and cut (`failures_quote`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache
 
@@ -82,7 +82,7 @@ _INFORMATION = re.compile(r"^\W{0,3}(?:\([^)]{0,60}\)\s*)?(?:\[?\d[\d:.\-T ,Z/]{
 # What speaks of pulling an image in so many words.
 _IMAGE_TEXT = re.compile(
     r"failed to pull|pull(?:ing)? (?:and unpack )?image|errimagepull|imagepullbackoff|resolve reference"
-    r"|pull access denied|toomanyrequests|registryunavailable|manifest",
+    r"|pull access denied|toomanyrequests|registryunavailable|manifest (?:unknown|for)",
     re.IGNORECASE,
 )
 _IMAGE = frozenset(slug for slug in CAUSES if slug.startswith("image-"))
@@ -108,11 +108,6 @@ def classify_lines(text: str, *, context: Context) -> list[FailureClass]:
         whole = _classify_line(" ".join(lines), context)
         found = [whole] if whole else []
     return found
-
-
-def best(found: Iterable[FailureClass]) -> FailureClass | None:
-    """The best explanation; of equals the earliest."""
-    return min(found, key=lambda failure: failure.rank, default=None)
 
 
 def classify_logs(lines: Sequence[str]) -> list[FailureClass]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -16,6 +17,8 @@ from sevenhop.core.objects.cluster import Event
 from sevenhop.core.objects.pod import Pod
 
 _AUTOSCALER_EVENTS = frozenset({"NotTriggerScaleUp", "TriggeredScaleUp", "Nominated", "FailedToScaleUp"})
+_VERDICTS = frozenset({"FailedScheduling", "FailedCreate", "FailedBinding"})
+_KUBELET = re.compile(r"Failed|BackOff|Unhealthy|Err|Inspect|Killing|Unexpected|Evicted|OutOf|NetworkNotReady|Probe")
 
 
 def why_unscheduled(pod: Pod, events: Sequence[Event]) -> Diagnosis:
@@ -40,7 +43,7 @@ def why_unscheduled(pod: Pod, events: Sequence[Event]) -> Diagnosis:
         source = f"event {event.reason}"
         if event.reason in _AUTOSCALER_EVENTS:
             autoscaler = autoscaler or _of_autoscaler(event, source, wants=gpu)
-        elif verdict is None and (event.type != "Normal"):
+        elif verdict is None and _is_of_scheduler(event):
             verdict = _classify(event.text, source, wants=gpu)
     if autoscaler and (verdict is None or _may_be_overruled(verdict)):
         evidence = (*autoscaler.evidence, *(verdict.evidence if verdict else ()))
@@ -63,6 +66,11 @@ def _classify(text: str, source: str, *, wants: bool) -> Diagnosis | None:
     if verdict is None:
         return None
     return msgspec.structs.replace(verdict, evidence=(Evidence(source, verdict.evidence[0].text),))
+
+
+def _is_of_scheduler(event: Event) -> bool:
+    """Not a kubelet's: what it says of mounts and images is of a later stage."""
+    return event.type != "Normal" and (event.reason in _VERDICTS or not _KUBELET.match(event.reason))
 
 
 def _of_autoscaler(event: Event, source: str, *, wants: bool) -> Diagnosis | None:

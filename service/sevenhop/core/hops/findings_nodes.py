@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sevenhop.core.hops.diagnosis import Diagnosis, Evidence
 from sevenhop.core.hops.finding import Finding, diagnosis_of, evidence_of
+from sevenhop.core.hops.scheduler_text_reasons import is_gpu
 from sevenhop.core.inventory.ledger import devices, is_ready
 from sevenhop.core.inventory.objects import Objects
 from sevenhop.core.objects.base import condition
@@ -24,7 +25,7 @@ def node_findings(objects: Objects) -> Iterator[Finding]:
     published = {
         str(slice_.spec.get("nodeName", ""))
         for slice_ in objects.of("ResourceSlice.resource.k8s.io").values()
-        if isinstance(slice_, ResourceSlice)
+        if isinstance(slice_, ResourceSlice) and is_gpu(str(slice_.spec.get("driver", "")))
     }
     for (_, name), node in objects.nodes().items():
         diagnosis = _why_less(node, has_slices=name in published) or _why_not_ready(node)

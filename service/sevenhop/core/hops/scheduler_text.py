@@ -10,7 +10,7 @@ import re
 
 from sevenhop.core.hops.causes_scheduling_text import SCHEDULING_TEXT_CAUSES
 from sevenhop.core.hops.diagnosis import Category, Confidence, Diagnosis, Evidence
-from sevenhop.core.hops.failures_quote import SHOWN_CHARS, quote
+from sevenhop.core.hops.failures_quote import SHOWN_CHARS, clean, quote
 from sevenhop.core.hops.scheduler_text_admission import read_admission
 from sevenhop.core.hops.scheduler_text_autoscaler import read_autoscaler
 from sevenhop.core.hops.scheduler_text_message import Preemption as Preemption
@@ -18,7 +18,7 @@ from sevenhop.core.hops.scheduler_text_message import SchedulerMessage as Schedu
 from sevenhop.core.hops.scheduler_text_message import read_scheduler_message as read_scheduler_message
 from sevenhop.core.hops.scheduler_text_queues import Verdict, read_gang, read_gate, read_kai, read_kueue
 from sevenhop.core.hops.scheduler_text_reasons import Reason as Reason
-from sevenhop.core.hops.scheduler_text_reasons import Stage, binding, read_reasons
+from sevenhop.core.hops.scheduler_text_reasons import Stage, binding, is_gpu, read_reasons
 
 _MAX_CHARS = 8_000
 
@@ -33,7 +33,7 @@ def classify_scheduler_message(text: str, *, wants_gpu: bool | None = None) -> D
 
     Args:
         text: Condition message or Event text, with or without the prefix of the controller.
-        wants_gpu: Whether the pod asks for GPUs; None if that is not known.
+        wants_gpu: Whether the pod asks for GPUs, to point out a text that contradicts it; None if that is not known.
 
     Returns:
         None if these are not words of any of them.
@@ -63,11 +63,11 @@ def _of_message(message: SchedulerMessage, text: str, *, wants_gpu: bool | None)
         summary = f"The scheduler's reason is not one that Sevenhop knows: {quote(next(iter(message.counts)))}"
         return _diagnosis(("scheduler-text-unread", summary), text, not_preempted=preemption)
     cause = found.cause
-    if wants_gpu is False and cause in ("gpu-shortage", "gpu-unavailable"):
-        cause = "scheduler-text-unread"
     where = "" if message.total_nodes is None else f" of {message.total_nodes}"
     nodes = "the whole cluster" if found.reason.nodes is None else f"{found.reason.nodes}{where} nodes"
     why = f" ({found.why})" if found.why else ""
+    if wants_gpu is False and is_gpu(found.reason.resource):
+        why += ", although the pod as it is given asks for none"
     summary = f"{SCHEDULING_TEXT_CAUSES[cause].meaning.rstrip('.')}: {quote(found.reason.text)} on {nodes}{why}"
     excluded = sorted(_excluded(message).items(), key=lambda pair: (pair[0] != found.reason.cause, -pair[1]))
     return _diagnosis((cause, summary), text, excluded=tuple(excluded), not_preempted=preemption)
@@ -86,9 +86,8 @@ def _bare_reason(text: str) -> Diagnosis | None:
     if len(text) > SHOWN_CHARS or "\n" in text:
         return None
     (reason,) = read_reasons({text: None})
-    if reason.stage not in (Stage.CLUSTER, Stage.VOLUMES) and not re.match(
-        r"(?:node\(s\)|insufficient )", text, re.IGNORECASE
-    ):
+    tells = reason.stage in (Stage.CLUSTER, Stage.VOLUMES) or reason.cause.startswith("device-")
+    if not tells and not re.match(r"(?:node\(s\)|insufficient )", text, re.IGNORECASE):
         return None
     if not reason.cause:
         return None
@@ -108,7 +107,7 @@ def _diagnosis(
         category=row.category,
         cause=cause,
         confidence=Confidence.UNKNOWN if unknown else Confidence.LIKELY,
-        summary=summary,
+        summary=clean(summary),
         evidence=(Evidence("text", quote(text)),),
         next_steps=row.next_steps,
         excluded=excluded,

@@ -37,7 +37,7 @@ _WEBHOOK = re.compile(
 )
 _RUNTIME_CLASS = re.compile(r"runtimeclass(?:\.node\.k8s\.io)? \"?(?P<name>[^\s\"]{1,253})\"? not found", re.IGNORECASE)
 _FORBIDDEN = re.compile(
-    r"error creating: |is forbidden: |is invalid: |create pod .{0,300} failed error|failed to create pod"
+    r"error creating: |is forbidden: |is invalid: |create pod .{0,300} failed error|failed to create pod(?! sandbox)"
     r"|unable to create pods?|pods? .{0,300} already exists",
     re.IGNORECASE,
 )

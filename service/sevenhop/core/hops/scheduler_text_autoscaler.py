@@ -30,7 +30,9 @@ _MAXED = re.compile(
     re.IGNORECASE,
 )
 _BACKOFF = re.compile(
-    r"in backoff after failed scale-?up|backed off|failed to (?:scale|increase).{0,300}(?:group|size)|failedtoscaleup"
+    r"(?:node )?scale[- ]?up\b.{0,200}\bfailed\b|gce (?:quota exceeded|out of resources)|insufficient\w*capacity"
+    r"|do not have sufficient \S{1,100} capacity|in backoff after failed scale-?up|backed off"
+    r"|failed to (?:scale|increase).{0,300}(?:group|size)|failedtoscaleup"
     r"|insufficient ?(?:instance)? ?capacity|out of stock|stock-?out|no capacity available|unfulfillablecapacity"
     r"|zone_resource_pool_exhausted|quota_exceeded|vcpulimitexceeded|insufficientcapacityerror",
     re.IGNORECASE,

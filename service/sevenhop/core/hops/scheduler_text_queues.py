@@ -39,7 +39,8 @@ _KUEUE_TOPOLOGY = re.compile(
     re.IGNORECASE,
 )
 _KUEUE = re.compile(
-    r"couldn'?t assign flavors|workload didn'?t fit|(?:pending|waiting for) the preemption of"
+    r"couldn'?t assign flavors|waiting for (?:\w+ )?quota|cluster ?queue is full|workload didn'?t fit"
+    r"|(?:pending|waiting for) the preemption of"
     r"|waiting for all (?:admitted )?workloads|exceeded the podsready timeout|admission checks?\b"
     r"|preempted to accommodate a workload|no longer fits after|reclaim within|podsreadytimeout"
     r"|pods? ready.{0,300}(?:admit|evict)|no quota reserved|waiting for all pods to be ready",
@@ -47,7 +48,9 @@ _KUEUE = re.compile(
 )
 
 _KAI_QUOTA = re.compile(
-    r"non-?preemptible ?over ?quota|over ?limit\b|workload is over quota|reached the allowable limit|over quota",
+    r"requested .{1,80}, but .{1,120} quota is|queue .{0,80}has reached its .{0,20}limit"
+    r"|non-?preemptible ?over ?quota|over ?limit\b|workload is over quota|reached the allowable limit"
+    r"|over quota",
     re.IGNORECASE,
 )
 _KAI = re.compile(r"resources were not found for|no nodes with enough resources|node-group\(s\) didn'?t", re.IGNORECASE)

@@ -67,12 +67,12 @@ _WORDS: tuple[tuple[str, Stage, str], ...] = (
     (r"(?:device|resource) ?class \S{1,253} (?:does not exist|not found)", Stage.CLUSTER, "device-class-missing"),
     (r"deviceclass\S{0,120} .{0,300}not found", Stage.CLUSTER, "device-class-missing"),
     (
-        r"resource ?claim(?:template)?\S{0,120} .{0,300}not found|waiting for .{0,300}resource ?claim",
+        r"resource ?claim(?:template)?\S{0,120} .{0,300}not found|waiting for .{0,300}creat\w* .{0,20}resource ?claim",
         Stage.CLUSTER,
         "dra-claim-missing",
     ),
     (
-        r"resource ?claim\S{0,120} .{0,300}(?:not been created|being deleted|must be created)",
+        r"resource ?claim\S{0,120} .{0,300}(?:not been created|being deleted|must be created|to be created)",
         Stage.CLUSTER,
         "dra-claim-missing",
     ),
@@ -81,7 +81,11 @@ _WORDS: tuple[tuple[str, Stage, str], ...] = (
         Stage.VOLUMES,
         "dra-unsatisfiable",
     ),
-    (r"resource ?claim.{0,300}(?:not available|not allocat|reserved)", Stage.VOLUMES, "dra-unsatisfiable"),
+    (
+        r"resource ?claim.{0,300}(?:not available|not allocat|to be allocat|reserved)",
+        Stage.VOLUMES,
+        "dra-unsatisfiable",
+    ),
     (r"storageclass\S{0,120} .{0,300}not found", Stage.CLUSTER, "pvc-unbound"),
     (r"mincount|mingang|\bgang\b|pod ?group|co-?scheduling", Stage.CLUSTER, "gang-waiting"),
     (r"scheduling ?gate", Stage.CLUSTER, "scheduling-gate"),
@@ -307,7 +311,7 @@ def _other_resource(
     if gpu and busy is not None and busy >= sum(r.nodes or 0 for r in (*other, *gpu)):
         return Binding(chosen, "resource-combination", "each node lacks another resource, and each is big enough")
     cause = chosen.cause
-    if cause == "extended-resource-shortage" and total and nodes >= total:
+    if cause == "extended-resource-shortage" and "/" in chosen.resource and total and nodes >= total:
         cause = "device-plugin-suspected"
     return Binding(chosen, cause)
 
@@ -320,7 +324,7 @@ def _gpu_cause(reason: Reason, message: SchedulerMessage, busy: int | None) -> s
     if busy is not None:
         # Busy nodes do not prove a shortage either: a later filter, which nobody has asked yet, may refuse them too.
         return "device-plugin-suspected" if busy == 0 else "gpu-unavailable"
-    plain = reason.resource.lower().endswith(".com/gpu")
+    plain = bool(re.search(r"\.com/gpu$|^gpus?$", reason.resource.lower()))
     # A single node without the device, or a shared-GPU resource that no node has: mostly nobody advertises it.
     return "device-plugin-suspected" if everywhere and (total == 1 or not plain) else "gpu-unavailable"
 

@@ -77,8 +77,7 @@ def refusals(objects: Objects, obj: Controller) -> list[Refusal]:
     namespace, spec = obj.metadata.namespace, obj.spec.template.spec
     out: list[Refusal] = []
     name = spec.priority_class_name
-    known = objects.is_known(_PRIORITY_CLASSES)
-    if name and name not in _BUILT_IN and known and ("", name) not in objects.of(_PRIORITY_CLASSES):
+    if name and not _exists(objects, name) and _classes_were_collected(objects):
         text = f"PriorityClass {name} does not exist"
         out.append(Refusal("priority-class-missing", f"priorityclass/{name}", text))
     out += limit_refusals(objects, namespace, spec)
@@ -91,6 +90,20 @@ def refusals(objects: Objects, obj: Controller) -> list[Refusal]:
         out.append(Refusal("pod-security", f"namespace/{namespace}", text))
     out += quota_refusals(objects, namespace, spec)
     return out
+
+
+def _exists(objects: Objects, priority_class: str) -> bool:
+    return priority_class in _BUILT_IN or ("", priority_class) in objects.of(_PRIORITY_CLASSES)
+
+
+def _classes_were_collected(objects: Objects) -> bool:
+    """Not if none is here and yet some pod was admitted with one: then absence proves nothing."""
+    if not objects.is_known(_PRIORITY_CLASSES):
+        return False
+    if objects.of(_PRIORITY_CLASSES):
+        return True
+    names = {pod.spec.priority_class_name for pod in objects.pods().values()}
+    return all(_exists(objects, name) for name in names if name)
 
 
 def _own_words(kind: str, obj: Controller, events: Iterable[Object]) -> tuple[str, str] | None:

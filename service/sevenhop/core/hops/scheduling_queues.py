@@ -53,8 +53,9 @@ def left_to_another(cluster: Cluster, pod: Pod) -> Diagnosis:
         if said is not None and said.confidence is not Confidence.UNKNOWN:
             more = (Evidence(source, text[:200]),)
             return _with_evidence(said, more)
-    works = any(p.spec.scheduler_name == name and p.spec.node_name for p in cluster.objects.pods().values())
-    state = "it has placed other pods here" if works else "no pod here was placed by it: is it installed?"
+    state = (
+        "it has placed other pods here" if cluster.placed_by(name) else "no pod here was placed by it: is it installed?"
+    )
     evidence = [Evidence(f"pod/{pod.metadata.name}", f"schedulerName {name}; {state}")]
     return _computed("other-scheduler", f"left to the scheduler {name}; {state}", evidence)
 
@@ -98,18 +99,22 @@ def _with_evidence(said: Diagnosis, more: tuple[Evidence, ...], summary: str = "
 
 
 def _kueue_workload(cluster: Cluster, pod: Pod) -> Custom | None:
+    """By the name of the pod's group, else what the pod or one of its owners controls."""
+    objects = cluster.objects
     group = pod.metadata.labels.get(_KUEUE_GROUP)
-    owners = {pod.metadata.uid}
+    named = objects.custom(_KUEUE_WORKLOADS).get((pod.metadata.namespace, group)) if group else None
+    if named is not None:
+        return named
+    uid, seen = pod.metadata.uid, set[str]()
     reference = pod.metadata.controller()
-    while reference is not None and reference.uid not in owners:
-        owners.add(reference.uid)
-        found = cluster.objects.by_uid(reference.uid)
+    while uid and uid not in seen:
+        seen.add(uid)
+        for kind, child in objects.children(uid):
+            if kind == _KUEUE_WORKLOADS and isinstance(child, Custom):
+                return child
+        uid = reference.uid if reference is not None else ""
+        found = objects.by_uid(uid)
         reference = found[1].metadata.controller() if found is not None else None
-    for key, workload in cluster.objects.custom(_KUEUE_WORKLOADS).items():
-        if key[0] != pod.metadata.namespace:
-            continue
-        if workload.metadata.name == group or any(o.uid in owners for o in workload.metadata.owner_references):
-            return workload
     return None
 
 

@@ -10,7 +10,7 @@ from sevenhop.core.inventory.objects import Key, Objects
 from sevenhop.core.objects.cluster import Controller
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement.cluster import Cluster
-from sevenhop.core.placement.fit import fits
+from sevenhop.core.placement.evaluation import class_of, masks_of
 
 _REVISION = "deployment.kubernetes.io/revision"
 _REPLICA_SETS = "ReplicaSet.apps"
@@ -55,8 +55,17 @@ def blocked_surge(cluster: Cluster, pod: Pod) -> Surge | None:
             ]
     if not old:
         return None
-    nodes = fits(cluster, pod, without=old).nodes
+    nodes = _nodes_without(cluster, pod, old)
     return Surge(deployment.metadata.key, surge, tuple(old), nodes) if nodes else None
+
+
+def _nodes_without(cluster: Cluster, pod: Pod, old: list[Key]) -> tuple[str, ...]:
+    """Where the pod would fit on the nodes of the old pods if these were gone."""
+    names = dict.fromkeys(name for key in old if (name := cluster.where(key)) is not None)
+    views = [cluster.views[name] for name in names]
+    with cluster.hushed(), cluster.removed(old):
+        masks = masks_of(cluster, class_of(cluster, pod), views)
+    return tuple(view.name for view, mask in zip(views, masks, strict=True) if not mask)
 
 
 def _owner(objects: Objects, references: Any) -> Controller | None:

@@ -9,6 +9,7 @@ from hashlib import sha256
 import msgspec
 
 from sevenhop.core.alerts.rule import Severity
+from sevenhop.core.effects import Line
 from sevenhop.core.subject import Subject
 
 
@@ -86,6 +87,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     severity: Severity
     causes: tuple[str, ...]
     content: str  # digest of what was shown, so that nothing is edited into itself
+    fine: str = ""  # with what changes all the time: names of pods, the command, the evidence
     reference: str = ""
     loud_at: datetime | None = None
     opening: int = 1
@@ -106,6 +108,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         labels: What its causes agree on, the last time there were any; short names.
         title: As last written.
         history: What happened, a line each, the last few.
+        lines, details: As last written while it was open: the story of a resolved one is told from them.
         adopt: The store began empty when it opened: a channel may still show it.
     """
 
@@ -132,6 +135,8 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     labels: dict[str, str] = {}
     title: str = ""
     history: tuple[str, ...] = ()
+    lines: tuple[Line, ...] = ()
+    details: tuple[str, ...] = ()
     adopt: bool = False
 
     @property

@@ -77,10 +77,9 @@ def explained_by(symptom: Party, candidates: Iterable[Party]) -> Explained:
     unseen = False
     answers: list[tuple[tuple[int, int, datetime, str], tuple[str, ...]]] = []
     for parties in homes.values():
-        shares = {party: _covered(party, symptom.reach) for party in sorted(parties, key=_order)}
-        if frozenset().union(*shares.values()) >= symptom.reach.needs:
-            by = tuple(party.fingerprint for party, share in shares.items() if share)
-            answers.append((_order(next(party for party, share in shares.items() if share)), by))
+        shares = [(party, share) for party in sorted(parties, key=_order) if (share := _covered(party, symptom.reach))]
+        if frozenset().union(*(share for _, share in shares)) >= symptom.reach.needs:
+            answers.append((_order(shares[0][0]), tuple(party.fingerprint for party, _ in shares)))
         elif any(party.reach is None for party in parties):
             unseen = True
     if answers:

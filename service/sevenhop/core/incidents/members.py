@@ -118,10 +118,10 @@ class Members:
         member = self._members[fingerprint]
         before = self._reach.get(fingerprint)
         seen = reach_of(member.alert.subject, member.hop, contexts.context(member.alert.subject, now))
-        self._unseen.discard(fingerprint)
         if seen is None:
             self._reach.setdefault(fingerprint, None)
             return {fingerprint}
+        self._unseen.discard(fingerprint)
         self._index(fingerprint, seen)
         self._reach[fingerprint] = seen
         if before == seen:
@@ -148,9 +148,24 @@ class Members:
             return Home(Subject(SubjectKind.NODE, "", node), MAINTENANCE), root == fingerprint
         return self._members[root].home, root == fingerprint
 
+    def following(self, fingerprints: Iterable[str]) -> set[str]:
+        """These, and all that they explain, directly or not: where the former move, the latter move with them."""
+        found: set[str] = set()
+        queue = [fp for fp in fingerprints if fp in self._members]
+        while queue:
+            fingerprint = queue.pop()
+            if fingerprint not in found:
+                found.add(fingerprint)
+                queue += self._explains.get(fingerprint, ())
+        return found
+
     def explanation(self, fingerprint: str) -> tuple[str, ...]:
         """Fingerprints of the alerts that explain it; empty if nothing does."""
         return self._explained.get(fingerprint, ())
+
+    def is_unseen(self, fingerprint: str) -> bool:
+        """Whether it comes from the store, and its pods have not been seen since."""
+        return fingerprint in self._unseen
 
     def maintained_node(self, fingerprint: str) -> str:
         return self._folded.get(fingerprint, "")

@@ -12,6 +12,16 @@ from typing import cast
 
 import msgspec
 
+from sevenhop.core.inventory.compare import (
+    gates_of,
+    is_queued,
+    is_ready,
+    moves_children,
+    owns_pods,
+    same_object,
+    same_pod,
+)
+from sevenhop.core.inventory.dependencies import Dependencies
 from sevenhop.core.inventory.folding import Group, Unused, fold
 from sevenhop.core.inventory.framework import (
     CLAIMABLE,
@@ -25,22 +35,20 @@ from sevenhop.core.inventory.framework import (
     Scaler,
 )
 from sevenhop.core.inventory.objects import Key, Objects
-from sevenhop.core.inventory.ownership import Link, Owners
+from sevenhop.core.inventory.placements import Placements
 from sevenhop.core.inventory.policy import Policy, stated_owner, stated_tier
+from sevenhop.core.inventory.rooting import Rooting
 from sevenhop.core.inventory.scalers import SCALERS, scaled_by
 from sevenhop.core.inventory.templates import (
     LWS,
-    LWS_NAME,
     is_leader,
-    metas_of,
     pod_component,
     pod_meta,
     read_members,
     template_of,
 )
 from sevenhop.core.inventory.workloads import Component, Membership, Model, Registration, Workload
-from sevenhop.core.objects.base import Custom, Meta, Object, condition
-from sevenhop.core.objects.cluster import Controller, HorizontalPodAutoscaler
+from sevenhop.core.objects.base import Custom, Meta, Object
 from sevenhop.core.objects.kinds import KINDS
 from sevenhop.core.objects.pod import Pod, PodTemplate
 
@@ -49,9 +57,6 @@ __all__ = ["Discovery", "FrameworkSpec"]
 POOL_KINDS = ("InferencePool.inference.networking.k8s.io", "InferencePool.inference.networking.x-k8s.io")
 NAMED_BY_PODS = ("Deployment.apps", LWS)
 """Kinds whose name is told by pods even where the objects in between are not visible."""
-
-QUEUE_GATES = ("kueue.x-k8s.io/",)
-"""Scheduling gates that mean: waits for quota on purpose."""
 
 MODELS_KEPT = 20_000
 """Pod templates whose model is remembered: more than there are at once, so that rollouts do not add up."""
@@ -96,7 +101,7 @@ class Discovery:
         self._structural = (
             set(CLAIMABLE) | set(self._rank) | {kind for spec in self._frameworks for kind in spec.below}
         ) - {"Pod"}
-        self._owners = Owners(objects)
+        self._rooting = Rooting(objects, self._frameworks, self._rank)
 
         self._touched: dict[ObjectKey, None] = {}
         self._seen: dict[ObjectKey, Object] = {}
@@ -110,16 +115,12 @@ class Discovery:
         self._unreadable: dict[RootRef, str] = {}
         self._unused: dict[str, list[Unused]] = {}
         self._group_of: dict[RootRef, Group] = {}
-        self._groups: dict[Key, Group] = {}
+        self._groups: dict[str, dict[Key, Group]] = {}
         self._pools_in: dict[str, dict[ObjectKey, Custom]] = {}
         self._scalers: dict[tuple[str, str, str], dict[ObjectKey, None]] = {}
-        self._depends: dict[ObjectKey, set[RootRef]] = {}
-        self._depends_on: dict[RootRef, set[ObjectKey]] = {}
+        self._dependencies = Dependencies()
 
-        self._membership: dict[Key, Membership] = {}
-        self._component_pods: dict[tuple[Key, str], set[Key]] = {}
-        self._observed: dict[Key, set[str]] = {}
-        self._gated: dict[tuple[Key, str], set[Key]] = {}
+        self._placements = Placements()
         self._models: dict[tuple[str, str], Model] = {}
         self._workloads: dict[Key, Workload] = {}
 
@@ -159,16 +160,16 @@ class Discovery:
             return False
         wanted = _pool_labels(pool).items()
         pods = self._objects.pods()
-        members = (pods[key] for key in self._membership if key[0] == unused.key[0] and key in pods)
+        members = (pods[key] for key in self._placements.members(unused.key[0]) if key in pods)
         return bool(wanted) and any(wanted <= pod.metadata.labels.items() for pod in members)
 
     def membership(self, pod: Key) -> Membership | None:
         """Where a pod belongs; None for pods of no inference workload."""
-        return self._membership.get(pod)
+        return self._placements.of(pod)
 
     def pods_of(self, workload: Key, component: str) -> set[Key]:
         """Pods of a component, finished and terminating ones too; do not change the set."""
-        return cast("set[Key]", self._component_pods.get((workload, component), _NO_KEYS))
+        return self._placements.pods((workload, component))
 
     def role_of(self, workload: Key, component: str) -> str:
         """Our word for a component; empty if it has none."""
@@ -189,13 +190,17 @@ class Discovery:
         groups: dict[str, int] = {}
         for key in self.pods_of(workload, component):
             pod = pods.get(key)
-            if pod is None or not _is_ready(pod):
+            if pod is None or not is_ready(pod):
                 continue
-            group = self._membership[key].group or key[1]
+            group = self._group(key) or key[1]
             groups[group] = groups.get(group, 0) + 1
-        if size > 1 and all(self._membership[k].group == "" for k in self.pods_of(workload, component)):
+        if size > 1 and all(self._group(k) == "" for k in self.pods_of(workload, component)):
             return sum(groups.values()) // size
         return sum(1 for count in groups.values() if count >= size)
+
+    def _group(self, pod: Key) -> str:
+        at = self._placements.of(pod)
+        return at.group if at is not None else ""
 
     def component_of(self, kind: str, key: Key) -> tuple[Key, str] | None:
         """
@@ -260,21 +265,21 @@ class Discovery:
                 self._seen[(kind, key)] = after
             if kind == "Pod":
                 self._pod_changed(key, cast("Pod | None", before), cast("Pod | None", after), work)
-            elif not _same_object(before, after):
+            elif not same_object(before, after):
                 self._object_changed(kind, key, before, after, work)
         return work
 
     def _pod_changed(self, key: Key, before: Pod | None, after: Pod | None, work: _Work) -> None:
-        if _same_pod(before, after):
-            if before is not None and after is not None and _gates(before) != _gates(after):
+        if same_pod(before, after):
+            if before is not None and after is not None and gates_of(before) != gates_of(after):
                 work.pods.add(key)
             return
         work.resolve[("Pod", key)] = None
-        if (_owns_pods(before) or _owns_pods(after)) and _moves_children(before, after):
+        if (owns_pods(before) or owns_pods(after)) and moves_children(before, after):
             self._below(before, after, work.resolve)
 
     def _object_changed(self, kind: str, key: Key, before: Object | None, after: Object | None, work: _Work) -> None:
-        work.read |= self._depends.get((kind, key), set())
+        work.read |= self._dependencies.of((kind, key))
         if kind in POOL_KINDS:
             self._keep_pool(kind, key, after)
             work.namespaces.add(key[0])
@@ -286,7 +291,7 @@ class Discovery:
         elif kind in self._structural:
             work.resolve[(kind, key)] = None
             work.replace.add(RootRef(kind, *key))
-            if _moves_children(before, after):
+            if moves_children(before, after):
                 self._below(before, after, work.resolve)
                 if kind in NAMED_BY_PODS:
                     # Pods that know it by name only, since what is in between is not visible.
@@ -301,7 +306,7 @@ class Discovery:
         while pending:
             uid = pending.pop()
             done.add(uid)
-            self._owners.forget(uid)
+            self._rooting.owners.forget(uid)
             for kind, child in self._objects.children(uid):
                 resolve[(kind, child.metadata.key)] = None
                 if child.metadata.uid and child.metadata.uid not in done:
@@ -310,7 +315,7 @@ class Discovery:
     def _resolve(self, kind: str, key: Key, work: _Work) -> None:
         obj = self._objects.get(kind, *key)
         before = self._root.get((kind, key))
-        after = self._root_of(kind, obj) if obj is not None else None
+        after = self._rooting.root_of(kind, obj) if obj is not None else None
         if kind == "Pod":
             work.pods.add(key)
             # A visible root says all that is to say; its pods coming and going changes nothing about it.
@@ -339,67 +344,32 @@ class Discovery:
         else:
             self._members.get(root, set()).discard((kind, key))
 
-    def _root_of(self, kind: str, obj: Object) -> RootRef | None:
-        """The topmost root that the owners or the labels of an object name; a claimable controller at least."""
-        meta = obj.metadata
-        this = Link(kind, meta.namespace, meta.name, meta.uid, obj)
-        chain = (this, *self._owners.above(meta))
-        best: RootRef | None = None
-        for link in reversed(chain):
-            if link.kind in self._rank:
-                best = RootRef(link.kind, link.namespace, link.name)
-                break
-        joined = self._joined(chain)
-        if joined is not None and (best is None or self._rank[joined.kind] < self._rank[best.kind]):
-            best = joined
-        if best is not None:
-            return best
-        for link in reversed(chain):
-            if link.kind in CLAIMABLE:
-                ref = _claimable(link, chain)
-                known = self._objects.get(*ref) if ref[:1] != (link.kind,) else None
-                return self._root_of(ref.kind, known) if known is not None else ref
-        return None
-
-    def _joined(self, chain: Sequence[Link]) -> RootRef | None:
-        found: RootRef | None = None
-        for link in chain:
-            obj = link.obj
-            if obj is None:
-                continue
-            for meta, spec in metas_of(link.kind, obj):
-                for framework in self._frameworks:
-                    ref = framework.join(meta, spec)
-                    if ref is not None and (found is None or self._rank[ref.kind] < self._rank[found.kind]):
-                        found = ref
-        return found
-
     def _reclaim(self, root: RootRef) -> bool:
         """Who, if anybody, takes this root; true if its namespace must be grouped anew."""
-        exists = self._exists(root)
-        if not exists:
+        was_grouped = root in self._group_of
+        was_claimed = root in self._claims
+        if not self._exists(root):
             self._roots_in.get(root.namespace, set()).discard(root)
-            self._forget_dependencies(root)
+            self._dependencies.forget(root)
             self._refused.pop(root, None)
             self._unreadable.pop(root, None)
             self._unclaimed.pop(root, None)
             self._claims.pop(root, None)
             self._pods_at.pop(root, None)
             self._members.pop(root, None)
-            return True
+            return was_grouped or was_claimed
         if root.kind in self._rank:
             return self._accept(root)
-        before = (self._claims.get(root), self._unclaimed.get(root))
-        spec_claim = self._claim(root)
-        if isinstance(spec_claim, str):
+        before = self._claims.get(root)
+        said = self._claim(root)
+        if isinstance(said, str):
             self._claims.pop(root, None)
-            self._unclaimed[root] = spec_claim
+            self._unclaimed[root] = said
         else:
             self._unclaimed.pop(root, None)
-            self._claims[root] = spec_claim
-        return before != (self._claims.get(root), self._unclaimed.get(root)) or (
-            root in self._claims and root not in self._group_of
-        )
+            self._claims[root] = said
+        after = self._claims.get(root)
+        return before != after or (after is not None and after[1].serves and not was_grouped)
 
     def _accept(self, root: RootRef) -> bool:
         obj = self._root_object(root)
@@ -468,18 +438,21 @@ class Discovery:
         groups, unused = fold(sure, claimed, pools)
         self._unused[namespace] = unused
         moved: set[RootRef] = set()
-        for key in [k for k in self._groups if k[0] == namespace and k not in groups]:
-            gone = self._groups.pop(key)
+        known = self._groups.pop(namespace, {})
+        for key in known.keys() - groups.keys():
+            gone = known[key]
             for root in gone.roots:
                 if self._group_of.get(root) == gone:
                     del self._group_of[root]
                 moved.add(root)
             self._drop_workload(key, changed)
         for key, group in groups.items():
-            if self._groups.get(key) == group and all(self._group_of.get(r) == group for r in group.roots):
+            before = known.get(key)
+            if before == group and all(self._group_of.get(r) == group for r in group.roots):
                 continue
-            moved |= set(group.roots) | set(self._groups[key].roots if key in self._groups else ())
-            self._groups[key] = group
+            moved |= {*group.roots, *(before.roots if before is not None else ())}
+        if groups:
+            self._groups[namespace] = groups
         grouped = {root: group for group in groups.values() for root in group.roots}
         for root in list(moved):
             if root in grouped:
@@ -490,61 +463,20 @@ class Discovery:
 
     def _place(self, key: Key, changed: set[Key], stale: set[Key]) -> None:
         """Put a pod where it belongs; a workload that knew nothing of its component is read anew."""
-        before = self._membership.get(key)
+        before = self._placements.of(key)
         pod = self._objects.pods().get(key)
         after = self._member(key, pod) if pod is not None else None
-        if pod is not None and after is not None:
-            self._gate(key, after, is_queued=_is_queued(pod), stale=stale)
+        stale |= self._placements.move(key, after, queued=pod is not None and is_queued(pod))
         if before == after:
             return
-        if before is not None:
-            self._unplace(key, before, after, stale)
-            changed.add(before.workload)
-        if after is None:
-            del self._membership[key]
-            return
-        self._membership[key] = after
-        self._component_pods.setdefault((after.workload, after.component), set()).add(key)
-        self._observed.setdefault(after.workload, set()).add(after.component)
-        changed.add(after.workload)
-        self._stale_if_told_by_pods(after, stale)
-
-    def _unplace(self, key: Key, before: Membership, after: Membership | None, stale: set[Key]) -> None:
-        slot = (before.workload, before.component)
-        self._stale_if_told_by_pods(before, stale)
-        if after is not None and (after.workload, after.component) == slot:
-            return
-        if slot in self._gated:
-            stale.add(before.workload)
-            self._gated[slot].discard(key)
-        members = self._component_pods[slot]
-        members.discard(key)
-        if not members:
-            del self._component_pods[slot]
-            self._gated.pop(slot, None)
-            observed = self._observed[before.workload]
-            observed.discard(before.component)
-            if not observed:
-                del self._observed[before.workload]
-
-    def _gate(self, key: Key, at: Membership, *, is_queued: bool, stale: set[Key]) -> None:
-        slot = (at.workload, at.component)
-        gated = self._gated.get(slot, set())
-        if (key in gated) == is_queued:
-            return
-        if is_queued:
-            self._gated.setdefault(slot, set()).add(key)
-        else:
-            gated.discard(key)
-            if not gated:
-                self._gated.pop(slot, None)
-        stale.add(at.workload)
-
-    def _stale_if_told_by_pods(self, at: Membership, stale: set[Key]) -> None:
-        known = self._workloads.get(at.workload)
-        part = known.component(at.component) if known is not None else None
-        if part is None or part.desired is None or (at.workload, at.component) in self._gated:
-            stale.add(at.workload)
+        for at in (before, after):
+            if at is None:
+                continue
+            changed.add(at.workload)
+            known = self._workloads.get(at.workload)
+            part = known.component(at.component) if known is not None else None
+            if part is None or part.desired is None:
+                stale.add(at.workload)
 
     def _member(self, key: Key, pod: Pod) -> Membership | None:
         root = self._root.get(("Pod", key))
@@ -569,7 +501,7 @@ class Discovery:
         return known
 
     def _read(self, key: Key, changed: set[Key]) -> None:
-        group = self._groups.get(key)
+        group = self._groups.get(key[0], {}).get(key)
         if group is None:
             self._drop_workload(key, changed)
             return
@@ -637,7 +569,7 @@ class Discovery:
     def _with_observed(self, group: Group, stated: list[Component]) -> list[Component]:
         """Components that only pods tell of are added, in the order of their names."""
         names = {part.name for part in stated}
-        only_seen = sorted(self._observed.get(group.key, set()) - names)
+        only_seen = sorted(self._placements.components(group.key) - names)
         return stated + [part for name in only_seen for part in self._observed_component(group, name)]
 
     def _observed_component(self, group: Group, name: str) -> list[Component]:
@@ -651,7 +583,7 @@ class Discovery:
         found = self._found(root, track=False)
         place = spec.place(pod.metadata, pod.spec, found)
         _, role = group.named(root, place)
-        replica = [pods[k].spec for k in members if place.group and self._membership[k].group == place.group]
+        replica = [pods[k].spec for k in members if place.group and self._group(k) == place.group]
         size = max(place.pods, len(replica))
         if len(replica) < size:
             replica = [pod.spec] * size  # the rest of the group is not there yet; assume it is alike
@@ -664,9 +596,7 @@ class Discovery:
         return [part]
 
     def _queued(self, workload: Key, part: Component) -> Component:
-        slot = (workload, part.name)
-        gated = self._gated.get(slot)
-        if part.intended_zero or not gated or len(gated) < len(self._component_pods.get(slot, ())):
+        if part.intended_zero or not self._placements.is_all_queued((workload, part.name)):
             return part
         return msgspec.structs.replace(part, intended_zero="queued")
 
@@ -680,12 +610,11 @@ class Discovery:
     def _found(self, root: RootRef, *, track: bool) -> Found:
         members = [] if not track else list(self._sorted_members(root))
         if track:
-            self._forget_dependencies(root)
+            self._dependencies.forget(root)
 
         def get(kind: str, namespace: str, name: str) -> Object | None:
             if track:
-                self._depends.setdefault((kind, (namespace, name)), set()).add(root)
-                self._depends_on.setdefault(root, set()).add((kind, (namespace, name)))
+                self._dependencies.add(root, (kind, (namespace, name)))
             return self._objects.get(kind, namespace, name)
 
         def scaler(kind: str, name: str) -> Scaler | None:
@@ -702,10 +631,6 @@ class Discovery:
             obj = self._objects.get(kind, *key)
             if obj is not None and (kind, key) != (root.kind, root.key):
                 yield Member(kind, obj)
-
-    def _forget_dependencies(self, root: RootRef) -> None:
-        for dependency in self._depends_on.pop(root, ()):
-            self._depends.get(dependency, set()).discard(root)
 
     # Indexes
 
@@ -734,80 +659,6 @@ class Discovery:
             if root is not None:
                 stale.add(root)
         return stale
-
-
-def _same_pod(before: Pod | None, after: Pod | None) -> bool:
-    """Whether nothing changed that membership is read from; the status never counts."""
-    if before is None or after is None:
-        return before is after
-    a, b = before.metadata, after.metadata
-    return (
-        a.uid == b.uid
-        and a.labels == b.labels
-        and a.owner_references == b.owner_references
-        and a.annotations == b.annotations
-        and [c.image for c in before.spec.containers] == [c.image for c in after.spec.containers]
-    )
-
-
-def _same_object(before: Object | None, after: Object | None) -> bool:
-    """Whether nothing changed that readers read; of Deployments and the like the status is never read."""
-    if before is None or after is None:
-        return before is after
-    a, b = before.metadata, after.metadata
-    if (a.uid, a.labels, a.annotations, a.owner_references) != (b.uid, b.labels, b.annotations, b.owner_references):
-        return False
-    if isinstance(before, Controller) and isinstance(after, Controller):
-        return before.spec == after.spec
-    if isinstance(before, HorizontalPodAutoscaler) and isinstance(after, HorizontalPodAutoscaler):
-        return before.spec == after.spec
-    if isinstance(before, Custom):
-        return before == after or msgspec.structs.replace(after, metadata=a) == before
-    return _bare(before) == _bare(after)
-
-
-def _bare(obj: Object) -> Object:
-    return msgspec.structs.replace(obj, metadata=Meta())
-
-
-def _moves_children(before: Object | None, after: Object | None) -> bool:
-    if before is None or after is None:
-        return True
-    a, b = before.metadata, after.metadata
-    return (a.uid, a.owner_references, a.labels) != (b.uid, b.owner_references, b.labels)
-
-
-def _owns_pods(obj: Object | None) -> bool:
-    """A LeaderWorkerSet's leader owns the StatefulSet of its workers."""
-    return obj is not None and LWS_NAME in obj.metadata.labels
-
-
-def _gates(pod: Object) -> list[str]:
-    return [gate.name for gate in cast("Pod", pod).spec.scheduling_gates]
-
-
-def _is_queued(pod: Pod) -> bool:
-    return any(gate.name.startswith(QUEUE_GATES) for gate in pod.spec.scheduling_gates)
-
-
-def _is_ready(pod: Pod) -> bool:
-    ready = condition(pod.status.conditions, "Ready")
-    return ready is not None and ready.status == "True" and not pod.is_terminating
-
-
-def _claimable(link: Link, chain: Sequence[Link]) -> RootRef:
-    """
-    The topmost controller; one that is not visible is known by what its pods carry of it: a LeaderWorkerSet's name,
-    and a Deployment's within the name of its ReplicaSet.
-    """
-    metas = [meta for below in chain if below.obj is not None for meta, _ in metas_of(below.kind, below.obj)]
-    groups = [name for meta in metas if (name := meta.labels.get(LWS_NAME))]
-    if groups and link.kind != LWS:
-        return RootRef(LWS, link.namespace, groups[-1])
-    template = next((h for meta in metas if (h := meta.labels.get("pod-template-hash"))), "")
-    if link.kind == "ReplicaSet.apps" and link.obj is None and template and link.name.endswith(f"-{template}"):
-        return RootRef("Deployment.apps", link.namespace, link.name.removesuffix(f"-{template}"))
-    return RootRef(link.kind, link.namespace, link.name)
 
 
 def _with_pools(claim: Claim, pools: Sequence[str]) -> Claim:

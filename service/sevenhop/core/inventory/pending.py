@@ -59,7 +59,8 @@ class Pending:
         look_at: Iterable[Key] = sorted(self._verdicts) if mark != self._seen else sorted(self._stale)
         changed = {key for key in look_at if self._look(key)}
         self._stale.clear()
-        self._seen, self._last = mark, now
+        # Questions of what-if may leave their own marks.
+        self._seen, self._last = self._mark(), now
         return changed
 
     def _look(self, key: Key) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import cast
+from typing import TypeVar, cast
 
 from sevenhop.core.inventory.objects import Key, Objects
 from sevenhop.core.objects.cluster import Event, Node, PersistentVolumeClaim, ResourceClaim
@@ -23,7 +23,15 @@ from sevenhop.core.placement.constraints import (
     TAINTED,
 )
 from sevenhop.core.placement.demand import AffinityTerm, Static
-from sevenhop.core.placement.devices import CLAIMS, CLASSES, SLICES, TEMPLATES, DeviceKey, DeviceLedger
+from sevenhop.core.placement.devices import (
+    CLAIMS,
+    CLASSES,
+    SLICES,
+    TEMPLATES,
+    DeviceKey,
+    DeviceLedger,
+    device_classes,
+)
 from sevenhop.core.placement.nodes import NodeView, Resident, resident
 from sevenhop.core.placement.requests import amounts
 from sevenhop.core.placement.selectors import Selector, node_matches
@@ -32,6 +40,8 @@ from sevenhop.core.placement.volumes import STORAGE_CLASSES, VOLUME_CLAIMS, VOLU
 
 Counts = dict[str, int]
 """Node name to number of pods."""
+
+_K = TypeVar("_K")
 
 _MOST_INDEXES = 512
 _MOST_STATIC = 512
@@ -66,6 +76,7 @@ class Cluster:
         self._exclusive: dict[Key, int] = {}
         self._nominated: dict[Key, str] = {}
         self._priorities: dict[int, int] = {}
+        self._schedulers: dict[str, int] = {}
         self._indexes: dict[object, tuple[Callable[[Resident], bool], Counts]] = {}
         self._static: dict[Static, list[int]] = {}
         self._absence: dict[str, bool] = {}
@@ -73,6 +84,7 @@ class Cluster:
         self._ledger: DeviceLedger | None = None
         self._remembered: dict[object, object] = {}
         self._remembered_at = (0, 0)
+        self._is_hushed = False
         self.evaluations: dict[object, object] = {}
         self.refresh()
 
@@ -85,7 +97,8 @@ class Cluster:
         self.pending = {}
         self._where, self._by_namespace, self._repelling = {}, {}, {}
         self._exclusive, self._nominated, self._indexes, self._static = {}, {}, {}, {}
-        self._absence, self._ledger, self._events, self._priorities = {}, None, None, {}
+        self._absence, self._ledger, self._events = {}, None, None
+        self._priorities, self._schedulers = {}, {}
         self.evaluations = {}
         self.log = []
         self.epoch += 1
@@ -111,7 +124,7 @@ class Cluster:
             self._indexes = {}
             self.epoch += 1
         elif kind in _VOLUME_KINDS or kind in _DEVICE_KINDS:
-            self._absence.pop(kind, None)
+            self._absence = {}
             if kind in _DEVICE_KINDS:
                 self._ledger = None
             self.epoch += 1
@@ -171,9 +184,9 @@ class Cluster:
         for index, each in enumerate(self.order):
             each.index = index
         for key in nominated:  # they still wait, for another node
-            pod = self.objects.pods().get(key)
-            if pod is not None:
-                self._add_pod(pod)
+            waiting = self.objects.pods().get(key)
+            if waiting is not None:
+                self._add_pod(waiting)
 
     def _add_node(self, node: Node) -> None:
         view = NodeView(node, len(self.order))
@@ -228,22 +241,21 @@ class Cluster:
         return each
 
     def _count(self, each: Resident, sign: int) -> None:
-        self._priorities[each.priority] = self._priorities.get(each.priority, 0) + sign
-        if not self._priorities[each.priority]:
-            del self._priorities[each.priority]
+        _tally(self._priorities, each.priority, sign)
+        _tally(self._schedulers, each.scheduler, sign)
         for term in each.anti_affinity:
             _tally(self._repelling.setdefault(term, {}), each.node, sign)
             if not self._repelling[term]:
                 del self._repelling[term]
         for claim in each.claims:
-            self._exclusive[claim] = self._exclusive.get(claim, 0) + sign
-            if not self._exclusive[claim]:
-                del self._exclusive[claim]
+            _tally(self._exclusive, claim, sign)
         for counts_it, counts in self._indexes.values():
             if counts_it(each):
                 _tally(counts, each.node, sign)
 
     def _touch(self, view: NodeView) -> None:
+        if self._is_hushed:
+            return
         if len(self.log) >= _LONGEST_LOG:
             self.log = []
             self.epoch += 1
@@ -312,6 +324,10 @@ class Cluster:
         """Of all pods that have a node; None if there are none."""
         return min(self._priorities, default=None)
 
+    def placed_by(self, scheduler: str) -> int:
+        """Pods with a node that name this scheduler."""
+        return self._schedulers.get(scheduler, 0)
+
     def has_nominated(self) -> bool:
         return bool(self._nominated)
 
@@ -333,8 +349,8 @@ class Cluster:
         """
         Whether an object of this kind that is not here does not exist.
 
-        Not so while the kind is not fully known; nor where a pod *runs* with an object of the kind that is not here
-        either: then nobody collected them.
+        Not so while the kind is not fully known; nor where none of the kind is here and yet a pod *runs* with one: then
+        nobody collected them.
         """
         if not self.objects.is_known(kind):
             return False
@@ -344,15 +360,24 @@ class Cluster:
 
     def _is_contradicted(self, kind: str) -> bool:
         there = self.objects.of(kind)
-        for pod in self.objects.pods().values():
-            if not pod.spec.node_name or pod.is_finished or pod.is_terminating:
-                continue
-            if kind == VOLUME_CLAIMS and pod.spec.volumes:
-                if any(key not in there for key in claims_of(pod)):
-                    return True
-            elif kind == CLAIMS and pod.spec.resource_claims and any(k not in there for k in resource_claims(pod)):
-                return True
-        return False
+        if there:
+            return False
+        if kind == CLASSES:
+            claims = cast("Mapping[Key, ResourceClaim]", self.objects.of(CLAIMS)).values()
+            return any(("", n) not in there for c in claims if c.status.allocation for n in device_classes(c.spec))
+        if kind == STORAGE_CLASSES:
+            volumes = cast("Mapping[Key, PersistentVolumeClaim]", self.objects.of(VOLUME_CLAIMS)).values()
+            names = {v.spec.storage_class_name for v in volumes if v.status.phase == "Bound"}
+            return any(name and ("", name) not in there for name in names)
+        named = _REFERENCES.get(kind)
+        if named is None:
+            return False
+        return any(
+            key not in there
+            for pod in self.objects.pods().values()
+            if pod.spec.node_name and not pod.is_finished and not pod.is_terminating
+            for key in named(pod)
+        )
 
     def _index(self, name: object, counts_it: Callable[[Resident], bool], namespaces: frozenset[str] | None) -> Counts:
         known = self._indexes.get(name)
@@ -393,6 +418,19 @@ class Cluster:
             for back in reversed(undo):
                 back()
 
+    @contextmanager
+    def hushed(self) -> Iterator[None]:
+        """
+        What is changed inside is taken back inside, and nobody need know.
+
+        Verdicts that are remembered stay valid; inside, ask `masks_of`, never `evaluate`.
+        """
+        before, self._is_hushed = self._is_hushed, True
+        try:
+            yield
+        finally:
+            self._is_hushed = before
+
     def remove(self, key: Key, undo: list[Callable[[], None]]) -> None:
         """Take a pod away; what takes it back is appended to `undo`."""
         pod = self.pending.pop(key, None)
@@ -415,7 +453,7 @@ class Cluster:
             devices = ledger.release(claim)
             if devices:
                 undo.append(_taker(ledger, claim, devices))
-        self.epoch += 1
+        self._bump()
         undo.append(self._bump)
 
     def place(self, pod: Pod, node: str, devices: Mapping[Key, tuple[DeviceKey, ...]]) -> Callable[[], None]:
@@ -439,7 +477,8 @@ class Cluster:
         return back
 
     def _bump(self) -> None:
-        self.epoch += 1
+        if not self._is_hushed:
+            self.epoch += 1
 
     def _others_hold(self, key: Key, pod: Pod) -> bool:
         claim = self.objects.of(CLAIMS).get(key)
@@ -463,26 +502,30 @@ def resource_claims(pod: Pod) -> list[Key]:
     return [(pod.metadata.namespace, name) for name in names if name]
 
 
-def exclusive_claims(objects: Objects, keys: Iterable[Key]) -> list[Key]:
-    """Those of the PersistentVolumeClaims that only one pod may use."""
-    out = []
-    for key in keys:
-        claim = objects.of(VOLUME_CLAIMS).get(key)
-        if isinstance(claim, PersistentVolumeClaim) and "ReadWriteOncePod" in claim.spec.access_modes:
-            out.append(key)
-    return out
+def claim_templates(pod: Pod) -> list[Key]:
+    """Keys of the ResourceClaimTemplates that a pod names."""
+    names = (c.resource_claim_template_name for c in pod.spec.resource_claims)
+    return [(pod.metadata.namespace, name) for name in names if name]
+
+
+_REFERENCES: dict[str, Callable[[Pod], list[Key]]] = {
+    VOLUME_CLAIMS: claims_of,
+    CLAIMS: resource_claims,
+    TEMPLATES: claim_templates,
+}
+"""Kind to what a running pod proves to exist."""
 
 
 def _taker(ledger: DeviceLedger, claim: Key, devices: tuple[DeviceKey, ...]) -> Callable[[], None]:
     return lambda: ledger.take(claim, devices)
 
 
-def _tally(counts: Counts, node: str, sign: int) -> None:
-    value = counts.get(node, 0) + sign
+def _tally(counts: dict[_K, int], key: _K, sign: int) -> None:
+    value = counts.get(key, 0) + sign
     if value:
-        counts[node] = value
+        counts[key] = value
     else:
-        counts.pop(node, None)
+        counts.pop(key, None)
 
 
 def _static_mask(view: NodeView, static: Static) -> int:

@@ -228,6 +228,15 @@ def _device(pool: tuple[str, str], raw: Mapping[str, Any]) -> Device:
     )
 
 
+def device_classes(spec: ClaimSpec) -> list[str]:
+    """Names of the device classes that a claim asks for."""
+    out: list[str] = []
+    for request in spec.devices.requests:
+        choices = request.first_available or (request.exactly or request,)
+        out += [choice.device_class_name for choice in choices if choice.device_class_name]
+    return out
+
+
 class Allocation(msgspec.Struct, frozen=True, gc=False):
     """
     Attributes:

@@ -15,7 +15,15 @@ from sevenhop.core.placement.demand import AffinityTerm, Demand, Spread, demand_
 from sevenhop.core.placement.devices import ClaimNeed, allocate
 from sevenhop.core.placement.nodes import NodeView
 from sevenhop.core.placement.selectors import NodeTerms, node_matches
-from sevenhop.core.placement.volumes import VOLUME_CLAIMS, VOLUMES, VolumeDemand, can_bind, volume_demand, zone_allows
+from sevenhop.core.placement.volumes import (
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+    VolumeDemand,
+    can_bind,
+    volume_demand,
+    zone_allows,
+)
 
 _MOST_EVALUATIONS = 1024
 
@@ -106,7 +114,12 @@ def class_of(cluster: Cluster, pod: Pod) -> SchedulingClass:
     claims, _ = claims_demand(cluster, pod)
     return SchedulingClass(
         demand_of(pod, cluster.namespace_labels(pod.metadata.namespace)),
-        volume_demand(cluster.objects, pod, absence_counts=cluster.absence_counts(VOLUME_CLAIMS))
+        volume_demand(
+            cluster.objects,
+            pod,
+            absence_counts=cluster.absence_counts(VOLUME_CLAIMS),
+            classes_count=cluster.absence_counts(STORAGE_CLASSES),
+        )
         if pod.spec.volumes
         else VolumeDemand(),
         claims,

@@ -36,6 +36,7 @@ class Resident(msgspec.Struct, frozen=True, gc=False):
     anti_affinity: tuple[AffinityTerm, ...] = ()
     claims: tuple[Key, ...] = ()
     owner: str = ""
+    scheduler: str = ""
     started: datetime | None = None
 
 
@@ -55,6 +56,7 @@ def resident(pod: Pod, node: str = "") -> Resident:
         affinity_terms(anti, pod) if anti else (),
         tuple(claims_of(pod)) if spec.volumes else (),
         owner.uid if owner else "",
+        spec.scheduler_name,
         pod.status.start_time,
     )
 

@@ -138,7 +138,8 @@ def _candidates(
         if is_room and not view.nominated:
             each = _make_room(view, needs, priority, budgets)
         elif costly < _MOST_COSTLY:
-            each = _try_node(cluster, pod, view, priority, budgets)
+            with cluster.hushed():
+                each = _try_node(cluster, pod, view, priority, budgets)
             costly += each is not None
         else:
             continue

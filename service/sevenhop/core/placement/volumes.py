@@ -88,10 +88,11 @@ def claims_of(pod: Pod) -> list[Key]:
     return out
 
 
-def volume_demand(objects: Objects, pod: Pod, *, absence_counts: bool) -> VolumeDemand:
+def volume_demand(objects: Objects, pod: Pod, *, absence_counts: bool, classes_count: bool) -> VolumeDemand:
     """
     Args:
         absence_counts: A claim that is not in `objects` does not exist, rather than was not seen.
+        classes_count: The same of storage classes.
     """
     keys = claims_of(pod)
     if not keys:
@@ -117,6 +118,10 @@ def volume_demand(objects: Objects, pod: Pod, *, absence_counts: bool) -> Volume
         if "ReadWriteOncePod" in claim.spec.access_modes:
             exclusive.append(key)
         if not _is_bound(claim):
+            name = claim.spec.storage_class_name
+            if name and not classes_count and _storage_class(objects, claim) is None:
+                unseen.append(f"StorageClass {name} was not seen")
+                continue
             waiting = _unbound(objects, key, claim)
             if waiting is None:
                 return VolumeDemand(trouble=VolumeTrouble.UNBOUND, trouble_text=_why_unbound(objects, key, claim))
@@ -208,7 +213,7 @@ def _why_unbound(objects: Objects, key: Key, claim: PersistentVolumeClaim) -> st
     name = claim.spec.storage_class_name
     if not name:
         return f"claim {key[1]} is not bound and names no storage class"
-    if _storage_class(objects, claim) is None and objects.is_known(STORAGE_CLASSES):
+    if _storage_class(objects, claim) is None:
         return f"claim {key[1]} is not bound: its storage class {name} does not exist"
     return f"claim {key[1]} (storage class {name}) is not bound to a volume yet"
 

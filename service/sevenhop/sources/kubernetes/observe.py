@@ -12,6 +12,7 @@ from sevenhop.core.objects.base import Meta
 from sevenhop.core.objects.decode import UndecodableError, decode
 from sevenhop.core.objects.kinds import Kind
 from sevenhop.sources.kubernetes.lines import MalformedLineError, guess_line, parse_line
+from sevenhop.sources.kubernetes.sharing import Sharing
 from sevenhop.sources.kubernetes.told import Key, Told
 
 Record = Callable[[Event, "bytes | msgspec.Raw | None"], None]
@@ -55,6 +56,7 @@ class Observations:
         self._record = record
         self._listed: set[Key] = set()
         self._highest = 0
+        self._sharing = Sharing()
         self.told = Told()
         self.epoch = 0
         self.seq = 0
@@ -146,6 +148,7 @@ class Observations:
             if not is_listed:
                 self.repeated += 1
             return True
+        self._sharing.share(obj)
         replaced_uid = self.told.tell(meta)
         if replaced_uid:
             self.seq += 1
@@ -177,7 +180,7 @@ class Observations:
                 self._listed.add(meta.key)
             elif not self._follows(meta.resource_version):
                 return
-            self.told.tell_unreadable(meta)
+            self.told.tell(meta)
         self._tell_unreadable(meta, error, raw, at, into)
 
     def _deleted(self, raw: msgspec.Raw, at: datetime, into: list[Event]) -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from sevenhop.core.events import Event, SyncState
 from sevenhop.core.objects.kinds import KINDS, Kind
-from sevenhop.sources.kubernetes.api import ApiError, ApiServer, describe
+from sevenhop.sources.kubernetes.api import ApiError, ApiServer, ConnectError, describe
 from sevenhop.sources.kubernetes.backoff import Backoff
 from sevenhop.sources.kubernetes.discovery import Availability, Served, discover
 from sevenhop.sources.kubernetes.limits import Limits
@@ -192,11 +192,14 @@ async def list_once(
     `ABSENT`.  Nothing of that stops the others.
 
     Raises:
-        ApiError, aiohttp.ClientError, TimeoutError, OSError, MalformedAnswerError: Not even discovery worked.
+        ConnectError: Not even discovery worked; one line with the fix.
     """
     kinds = list(KINDS.values() if kinds is None else kinds)
     limits = limits or Limits()
-    served = await discover(api, kinds)
+    try:
+        served = await discover(api, kinds)
+    except FAILURES as error:
+        raise ConnectError(describe(error, api.base_url)) from None
     queue: asyncio.Queue[list[Event] | ExceptionGroup | None] = asyncio.Queue(maxsize=64)
     turns = asyncio.Semaphore(8)  # a look should not weigh on the API server
     watches = {

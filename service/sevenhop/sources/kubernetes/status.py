@@ -21,6 +21,7 @@ class KindStatus(msgspec.Struct, frozen=True, kw_only=True):
         last_success_at: Last line or complete list.
         lists: Complete lists so far; more than one means that watches had to start over.
         watches: Watches opened so far.
+        silences: Watches given up because they said nothing: normal for a quiet kind after the API server's start.
         errors: Requests that failed, and streams that broke.
         unreadable: Objects and lines that could not be read.
         repeated: Lines that said what was known.
@@ -38,6 +39,7 @@ class KindStatus(msgspec.Struct, frozen=True, kw_only=True):
     last_success_at: datetime | None = None
     lists: int = 0
     watches: int = 0
+    silences: int = 0
     errors: int = 0
     unreadable: int = 0
     repeated: int = 0

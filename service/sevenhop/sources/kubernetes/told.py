@@ -34,10 +34,6 @@ class Told:
         self._versions[meta.namespace, meta.name] = (meta.uid, meta.resource_version)
         return before[0] if before is not None and before[0] != meta.uid else ""
 
-    def tell_unreadable(self, meta: Meta) -> None:
-        """It exists, but what it says is not known: the next list tells it again."""
-        self._versions[meta.namespace, meta.name] = (meta.uid, "")
-
     def take_back(self, key: Key) -> str | None:
         """Forget an object; its uid, or None if it was not told."""
         told = self._versions.pop(key, None)

@@ -88,7 +88,7 @@ class KindWatch:
         self._last_line_at: datetime | None = None
         self._last_success_at: datetime | None = None
         self._succeeded_at_s: float | None = None
-        self._lists = self._watches = self._errors = 0
+        self._lists = self._watches = self._errors = self._silences = 0
         self._next_try_at: datetime | None = None
         self._progress: tuple[int, int] | None = None
 
@@ -109,6 +109,7 @@ class KindWatch:
             last_success_at=self._last_success_at,
             lists=self._lists,
             watches=self._watches,
+            silences=self._silences,
             errors=self._errors,
             unreadable=self._seen.unreadable,
             repeated=self._seen.repeated,
@@ -128,8 +129,9 @@ class KindWatch:
                 await self._after_failure(error)
             except _SilentError:
                 # Reconnecting would do if the network was to blame; if the server's watch is stuck, only a list tells.
+                # Not an error: an API server sends no bookmarks of a kind that had no event since it started.
                 self._has_list = False
-                self._errors += 1
+                self._silences += 1
                 self._failure = f"no line or bookmark for {self._limits.silence_s:g} s; listing again"
             except _DoubtError:
                 self._has_list = False

@@ -1,0 +1,194 @@
+"""How an incident looks on a terminal: pure text in, text out."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import TextIO
+
+import msgspec
+from rich.box import ASCII, ROUNDED
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from sevenhop.channels.text import clock_time, icon_of, plain, word_of
+from sevenhop.core.effects import Line, Message, Notify, Role
+
+NARROW = 72
+"""Below this many columns labels stand above their text instead of beside it."""
+
+WIDEST = 120
+"""Longer lines are tiring to read, however wide the terminal is."""
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    What the terminal can do.
+
+    Attributes:
+        width: Columns; 0 for a pipe, where nothing is wrapped.
+        colour: ANSI colours may be used.
+        unicode: Boxes and emoji may be used.
+    """
+
+    width: int = 0
+    colour: bool = False
+    unicode: bool = True
+    one_line: bool = False
+
+
+def look_of(stream: TextIO, *, one_line: bool = False) -> Look:
+    """What `stream` can do: colour only on a terminal, and not where ``NO_COLOR`` or ``TERM=dumb`` says so."""
+    is_terminal = stream.isatty()
+    encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "")
+    return Look(
+        width=_columns(stream) if is_terminal else 0,
+        colour=is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
+        unicode=encoding.startswith("utf"),
+        one_line=one_line,
+    )
+
+
+def _columns(stream: TextIO) -> int:
+    if os.environ.get("COLUMNS", "").isdigit():
+        return int(os.environ["COLUMNS"]) or 80
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def render(notify: Notify, look: Look, *, is_first: bool) -> str:
+    """
+    The text to print, without the last newline.
+
+    Args:
+        is_first: Nothing was shown of this incident so far; a quiet change is then shown in full too.
+    """
+    message = notify.message
+    in_full = notify.anew or is_first
+    if look.one_line or not in_full or (message.status == "resolved" and not is_first):
+        return _styled(Text(" ".join(_line_parts(notify, look, in_full=in_full))), message, look)
+    if not look.width:
+        return _for_a_pipe(message, look)
+    return _box(message, look)
+
+
+def _line_parts(notify: Notify, look: Look, *, in_full: bool) -> list[str]:
+    message = notify.message
+    mark = "" if in_full or message.status == "resolved" else "changed:"
+    parts = [clock_time(message.at, message.at), _head(message, look), mark, plain(message.title)]
+    since = f"since {clock_time(message.since, message.at)}"
+    if message.status == "resolved":
+        since = f"{since}, for {_length((message.at - message.since).total_seconds())}"
+    broken = next((plain(line.text) for line in message.lines if line.role is Role.FIRST_BROKEN), "")
+    parts += ["·" if look.unicode else "-", since]
+    if broken and in_full and message.status != "resolved":
+        parts += ["·" if look.unicode else "-", broken]
+    return [part for part in parts if part]
+
+
+def _length(seconds: float) -> str:
+    """
+    >>> _length(5), _length(390), _length(7260)
+    ('5s', '6m30s', '2h1m')
+    """
+    whole = max(int(seconds), 0)
+    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
+    if hours:
+        return f"{hours}h{minutes}m" if minutes else f"{hours}h"
+    if minutes:
+        return f"{minutes}m{rest}s" if rest else f"{minutes}m"
+    return f"{rest}s"
+
+
+def _head(message: Message, look: Look) -> str:
+    """``🔴 CRITICAL · prod-eu ·``"""
+    dot = "·" if look.unicode else "-"
+    icon = f"{icon_of(message)} " if look.unicode else ""
+    where = f" {dot} {plain(message.cluster)}" if message.cluster else ""
+    return f"{icon}{word_of(message)}{where} {dot}"
+
+
+def _for_a_pipe(message: Message, look: Look) -> str:
+    """One fact a line, unwrapped, so that grep and less are at home."""
+    first = f"{clock_time(message.at, message.at)} {_head(message, look)} {plain(message.title)}"
+    since = f"since {clock_time(message.since, message.at)}"
+    width = max((len(plain(line.label)) for line in message.lines), default=0)
+    rows = [f"  {plain(line.label):<{width}}  {plain(line.text)}" for line in message.lines]
+    return "\n".join([f"{first} {'·' if look.unicode else '-'} {since}", *rows])
+
+
+def _box(message: Message, look: Look) -> str:
+    width = max(min(look.width, WIDEST), 24)
+    narrow = width < NARROW
+    shown: list[RenderableType] = [Text(f"{_head(message, look)} {plain(message.title)}", style="bold")]
+    lines = Table.grid(padding=(0, 1, 0, 0), expand=True)
+    if narrow:
+        lines.add_column(overflow="fold")
+        for line in message.lines:
+            lines.add_row(Text.assemble((plain(line.label), "bold"), " ", Text(plain(line.text), style=_style(line))))
+    else:
+        label_width = max((cell_len(plain(line.label)) for line in message.lines), default=0)
+        lines.add_column(width=min(label_width, 20), overflow="fold", style="bold")
+        lines.add_column(ratio=1, overflow="fold")
+        for line in message.lines:
+            lines.add_row(plain_text(line.label), Text(plain(line.text), style=_style(line)))
+    if message.lines:
+        shown.append(lines)
+    foot = f"since {clock_time(message.since, message.at)} UTC {'·' if look.unicode else '-'} now "
+    panel = Panel(
+        Group(*shown),
+        box=ROUNDED if look.unicode else ASCII,
+        border_style=_colour(message),
+        subtitle=Text(foot + clock_time(message.at, message.at)),
+        subtitle_align="right",
+        width=width,
+        padding=(0, 1),
+    )
+    return _printed(panel, look, width)
+
+
+def plain_text(text: str) -> Text:
+    """A `Text` is shown as it is; a `str` would be read as rich's markup."""
+    return Text(plain(text))
+
+
+def _style(line: Line) -> str:
+    return {Role.COMMAND: "cyan", Role.LINK: "cyan", Role.NOTE: "dim"}.get(line.role, "")
+
+
+def _colour(message: Message) -> str:
+    if message.status == "resolved":
+        return "green" if message.end_reason == "recovered" else "white"
+    return {"critical": "red", "warning": "yellow", "info": "blue"}[message.severity.value]
+
+
+def _styled(text: Text, message: Message, look: Look) -> str:
+    """One line, whatever its length: the terminal wraps it, and copying keeps it whole."""
+    if not look.colour:
+        return text.plain
+    text.stylize(_colour(message))
+    return _printed(text, look, sys.maxsize >> 32)
+
+
+def _printed(shown: RenderableType, look: Look, width: int) -> str:
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=width,
+        force_terminal=look.colour,
+        color_system="standard" if look.colour else None,
+        no_color=not look.colour,
+        highlight=False,
+        emoji=False,
+        markup=False,
+        legacy_windows=False,
+        _environ={},
+    )
+    console.print(shown, soft_wrap=isinstance(shown, Text))
+    return "\n".join(line.rstrip() for line in out.getvalue().rstrip("\n").split("\n"))

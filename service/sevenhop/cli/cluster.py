@@ -1,0 +1,214 @@
+"""What every command about a cluster shares: options, connecting, one look, and the service's local door."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import http.client
+import json
+import socket
+import sys
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from sevenhop.cli.output import UsageError, fail
+from sevenhop.settings import Settings, SettingsError, load_settings
+
+if TYPE_CHECKING:
+    from sevenhop.core.engine import Engine
+    from sevenhop.sources.kubernetes.api import ApiServer
+
+EXIT_UNREACHABLE = 3
+
+
+class UnreachableError(Exception):
+    """The cluster cannot be reached or refuses; one line with the fix.  Exit code 3."""
+
+
+def add_cluster_options(parser: argparse.ArgumentParser) -> None:
+    """kubectl's habits, and our settings."""
+    parser.add_argument("--context", default="", help="kubeconfig context; default: the current one")
+    parser.add_argument(
+        "--kubeconfig", default="", metavar="FILE", help="default: KUBECONFIG, ~/.kube/config, the pod's account"
+    )
+    parser.add_argument("--config", default="", metavar="FILE", help="settings (docs/reference/settings.md)")
+    parser.add_argument("--state", default="", metavar="FOLDER", help="state folder of the service")
+
+
+def add_namespace_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-n", "--namespace", default="", help="only this namespace; default: all")
+    parser.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces (the default)")
+
+
+def settings_of(args: argparse.Namespace, **overrides: Any) -> Settings:
+    """
+    Settings with what the command line says.
+
+    Raises:
+        UsageError: With all problems, one per line.
+    """
+    try:
+        settings = load_settings(
+            Path(args.config) if args.config else None, state=Path(args.state) if args.state else None, **overrides
+        )
+    except SettingsError as error:
+        first, *others = error.problems
+        for problem in others:
+            fail(problem)
+        raise UsageError(first) from None
+    wanted = {name: value for name in ("kubeconfig", "context") if (value := getattr(args, name))}
+    return settings.model_copy(update={"kubernetes": settings.kubernetes.model_copy(update=wanted)})
+
+
+async def connect(settings: Settings) -> ApiServer:
+    """
+    A server that answers.
+
+    Raises:
+        UnreachableError: It does not, or refuses us.
+    """
+    from sevenhop.sources.kubernetes.api import ConnectError
+    from sevenhop.sources.kubernetes.connect import connect as connect_to
+
+    kubernetes = settings.kubernetes
+    try:
+        api = await connect_to(kubernetes.kubeconfig or None, kubernetes.context or None)
+    except ConnectError as error:
+        raise UnreachableError(str(error)) from None
+    try:
+        await api.check()
+    except ConnectError as error:
+        await api.close()
+        raise UnreachableError(str(error)) from None
+    return api
+
+
+def cluster_name(settings: Settings) -> str:
+    """The name in every message: from the settings, else the context's, else ``cluster``."""
+    if settings.cluster:
+        return settings.cluster
+    if settings.kubernetes.context:
+        return settings.kubernetes.context
+    return _current_context(settings.kubernetes.kubeconfig) or "cluster"
+
+
+def _current_context(kubeconfig: str) -> str:
+    import os
+
+    import yaml
+
+    path = (
+        kubeconfig or os.environ.get("KUBECONFIG", "").split(os.pathsep)[0] or str(Path("~/.kube/config").expanduser())
+    )
+    try:
+        data = yaml.safe_load(Path(path).read_text("utf-8"))
+    except (OSError, yaml.YAMLError, UnicodeDecodeError):
+        return ""  # connecting has said what is wrong with it
+    return str(data.get("current-context") or "") if isinstance(data, dict) else ""
+
+
+class Progress:
+    """A bar on stderr while something takes long; nothing where stderr is no terminal."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._shown = False
+        self._last = 0.0
+
+    def show(self, done: int, total: int, note: str) -> None:
+        if not sys.stderr.isatty() or (time.monotonic() - self._last < 0.1 and done < total):
+            return
+        self._last = time.monotonic()
+        self._shown = True
+        filled = int(24 * done / max(total, 1))
+        sys.stderr.write(f"\r\x1b[K{self._what} [{'█' * filled}{'·' * (24 - filled)}] {note}")
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+async def look(settings: Settings, api: ApiServer, *, clock: Callable[[], datetime]) -> Engine:
+    """One look at a cluster: everything listed once, in an engine without a past."""
+    from sevenhop.app import build_engine, build_rulebook
+    from sevenhop.core.events import Event
+    from sevenhop.sources.kubernetes.api import ApiError, describe
+    from sevenhop.sources.kubernetes.source import ListProgress, list_once
+
+    rulebook = build_rulebook(settings)
+    for problem in rulebook.problems:
+        fail(str(problem))
+    engine = build_engine(settings, rulebook, cluster_name(settings))
+    progress = Progress("looking")
+
+    def show(p: ListProgress) -> None:
+        progress.show(p.kinds_done, p.kinds, f"{p.objects} objects, {p.kinds_done}/{p.kinds} kinds")
+
+    batch: list[Event] = []
+    try:
+        async for event in list_once(api, clock=clock, progress=show):
+            batch.append(event)
+    except (ApiError, OSError, TimeoutError) as error:
+        raise UnreachableError(describe(error, api.base_url)) from None
+    finally:
+        progress.close()
+    engine.handle(batch, clock())
+    return engine
+
+
+def run_async(main: Callable[[], Any]) -> int:
+    """Run a coroutine function; what cannot be reached becomes one line and exit code 3."""
+    try:
+        return int(asyncio.run(main()))
+    except UnreachableError as error:
+        fail(str(error))
+        return EXIT_UNREACHABLE
+
+
+def ask_service(folder: Path, method: str, path: str, body: Any = None, **query: str) -> Any:
+    """
+    Ask the running service at its local door.
+
+    Returns:
+        Its answer, or None if no service runs there.
+
+    Raises:
+        UsageError: The service refuses, with its words.
+    """
+    from sevenhop.runtime.control_path import SOCKET
+
+    door = folder / SOCKET
+    if not door.exists():
+        return None
+    connection = _UnixConnection(str(door))
+    target = quote(path) + (f"?{urlencode(query)}" if query else "")
+    try:
+        connection.request(method, target, body=json.dumps(body) if body is not None else None)
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+    except (ConnectionRefusedError, FileNotFoundError):
+        return None  # left by a process that was killed
+    except OSError as error:
+        raise UsageError(f"{door}: {error.strerror}; is it your service?") from None
+    finally:
+        connection.close()
+    if response.status >= 400:
+        raise UsageError(str(answer.get("error", response.status)))
+    return answer
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=10)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)

@@ -1,0 +1,79 @@
+"""`sevenhop doctor`: what cannot be seen, what does not work, and what would mend it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from sevenhop.cli.cluster import add_cluster_options, ask_service, connect, look, run_async, settings_of
+from sevenhop.cli.output import table, to_json, to_yaml
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser("doctor", help="what cannot be seen, and what would mend it")
+    add_cluster_options(parser)
+    parser.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
+
+
+def run(args: argparse.Namespace) -> int:
+    settings = settings_of(args)
+    report = ask_service(settings.state, "GET", "/doctor")
+    if report is not None:
+        return _show(report, args)
+
+    async def main() -> int:
+        import msgspec
+
+        from sevenhop.runtime.clock import Clock
+        from sevenhop.runtime.doctor import engine_report
+
+        async with await connect(settings) as api:
+            engine = await look(settings, api, clock=Clock())
+        return _show(msgspec.to_builtins(engine_report(engine), enc_hook=str), args)
+
+    return run_async(main)
+
+
+def _show(report: dict[str, Any], args: argparse.Namespace) -> int:
+    if args.output == "text":
+        print(text_of(report))
+    else:
+        print(to_json(report) if args.output == "json" else to_yaml(report))
+    ill = report["trouble"] or report["broken_rules"] or report.get("stalled") or report.get("discovery_error")
+    return 1 if ill or report.get("outbox", {}).get("failing") else 0
+
+
+def text_of(report: dict[str, Any]) -> str:
+    """For people: the coverage matrix, then what is wrong."""
+    parts = [coverage_table(report)]
+    if report.get("discovery_error"):
+        parts.append(f"The API server does not answer: {report['discovery_error']}")
+    if report["trouble"]:
+        rows = [[t["kind"], t["state"], t["detail"] or "-"] for t in report["trouble"]]
+        parts.append("Cannot be seen:\n" + table(["KIND", "STATE", "WHY"], rows))
+    else:
+        parts.append("Every kind that the API server serves is seen.")
+    for rule in report["broken_rules"]:
+        parts.append(f"Broken rule {rule['rule']}: {rule['why']}; its alerts are frozen until it is mended")
+    if "outbox" in report:
+        outbox = report["outbox"]
+        parts.append(f"Outbox: {outbox['waiting']} waiting, the oldest for {outbox['oldest_due_s']} s")
+        parts += [f"Receiver {name} fails: {why}" for name, why in outbox["failing"].items()]
+    if report.get("stalled"):
+        parts.append(f"Input waits: {report['stalled']}")
+    if "outbox" not in report:
+        parts.append("No service runs with this state; this was one look. `sevenhop run` watches.")
+    return "\n\n".join(parts)
+
+
+def coverage_table(report: dict[str, Any]) -> str:
+    """Which hop is seen, by what, and which rules cannot fire for want of it."""
+    inert: dict[str, list[str]] = {}
+    for rule in report["inert_rules"]:
+        inert.setdefault(rule["hop"], []).append(rule["rule"])
+    rows = [
+        [row["hop"], "yes" if row["seen"] else "blind", "; ".join(row["missing"]) or row["by"],
+         ", ".join(inert.get(row["hop"], [])) or "-"]
+        for row in report["coverage"]
+    ]  # fmt: skip
+    return table(["HOP", "SEEN", "BY, OR WHY NOT", "RULES THAT CANNOT FIRE"], rows)

@@ -1,0 +1,129 @@
+"""`sevenhop get WHAT`: listings, from the running service, or from one look at the cluster."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from sevenhop.cli.cluster import (
+    add_cluster_options,
+    add_namespace_options,
+    ask_service,
+    connect,
+    look,
+    run_async,
+    settings_of,
+)
+from sevenhop.cli.output import FORMATS, Column, listing
+
+COLUMNS: dict[str, list[Column]] = {
+    "workloads": [
+        Column("NAMESPACE", "namespace"), Column("WORKLOAD", "workload"), Column("COMPONENT", "component"),
+        Column("READY", "ready_of"), Column("TIER", "tier"), Column("FIRST BROKEN", "first_broken"),
+        Column("CAUSE", "cause"), Column("FRAMEWORK", "framework"), Column("MODEL", "model"),
+        Column("VERSION", "model_version", wide=True), Column("ROLE", "role", wide=True),
+        Column("GPUS", "gpus_per_replica", wide=True), Column("POOL", "pool", wide=True),
+        Column("OWNER", "owner", wide=True), Column("ALERTS", "alerts", wide=True),
+    ],
+    "pods": [
+        Column("NAMESPACE", "namespace"), Column("POD", "pod"), Column("WORKLOAD", "workload"),
+        Column("COMPONENT", "component"), Column("PHASE", "phase"), Column("READY", "ready"), Column("NODE", "node"),
+        Column("GPUS", "gpus"), Column("HOP", "hop"), Column("CAUSE", "cause"),
+        Column("CONFIDENCE", "confidence", wide=True), Column("SUMMARY", "summary", wide=True),
+    ],
+    "nodes": [
+        Column("NODE", "node"), Column("PRODUCT", "product"), Column("ALLOCATABLE", "allocatable"),
+        Column("BOUND", "bound"), Column("FREE", "free"), Column("RELEASING", "releasing", wide=True),
+        Column("READY", "ready"), Column("CORDONED", "cordoned"),
+    ],
+    "capacity": [
+        Column("PRODUCT", "product"), Column("RESOURCE", "resource", wide=True), Column("ALLOCATABLE", "allocatable"),
+        Column("BOUND", "bound"), Column("RELEASING", "releasing"), Column("FREE", "free"),
+        Column("CORDONED", "cordoned"), Column("LARGEST BLOCK", "largest_free_block"), Column("WAITING", "waits"),
+        Column("HELD BY", "holders"),
+    ],
+    "alerts": [
+        Column("STATE", "state"), Column("RULE", "rule"), Column("SUBJECT", "subject"), Column("AGE", "age"),
+        Column("FOR", "for", wide=True), Column("SINCE", "since", wide=True), Column("UNKNOWN", "unknown"),
+    ],
+    "incidents": [
+        Column("STATUS", "status"), Column("SEVERITY", "severity"), Column("SINCE", "since"), Column("CAUSE", "cause"),
+        Column("ALERTS", "alerts"), Column("EXPLAINS", "explains"), Column("TITLE", "title"),
+        Column("TOLD", "told", wide=True), Column("ID", "incident", wide=True),
+    ],
+    "silences": [
+        Column("ID", "id"), Column("MATCHERS", "matchers"), Column("AUTHOR", "author"), Column("EXPIRES", "expires_at"),
+        Column("COMMENT", "comment"),
+    ],
+    "sources": [
+        Column("KIND", "kind"), Column("STATE", "state"), Column("OBJECTS", "objects"), Column("DETAIL", "detail"),
+    ],
+}  # fmt: skip
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser("get", help="list workloads, pods, nodes, capacity, alerts, incidents")
+    parser.add_argument("what", choices=sorted(COLUMNS), metavar="WHAT", help=", ".join(sorted(COLUMNS)))
+    add_namespace_options(parser)
+    add_cluster_options(parser)
+    parser.add_argument("-o", "--output", choices=FORMATS, default="table")
+
+
+def run(args: argparse.Namespace) -> int:
+    settings = settings_of(args)
+    rows = ask_service(settings.state, "GET", f"/get/{args.what}")
+    if rows is not None:
+        return show(rows, args)
+
+    async def main() -> int:
+        import msgspec
+
+        from sevenhop.core.views import VIEWS
+        from sevenhop.runtime.clock import Clock
+
+        clock = Clock()
+        async with await connect(settings) as api:
+            engine = await look(settings, api, clock=clock)
+        return show(msgspec.to_builtins(VIEWS[args.what](engine, clock()), enc_hook=str), args)
+
+    return run_async(main)
+
+
+def show(rows: list[dict[str, Any]], args: argparse.Namespace) -> int:
+    """Print rows as asked."""
+    if args.namespace:
+        rows = [row for row in rows if row.get("namespace", args.namespace) == args.namespace]
+    if args.output in ("table", "wide"):
+        rows = [for_people(row) for row in rows]
+    print(listing(rows, COLUMNS[args.what], args.output, nothing=f"No {args.what}."))
+    return 0
+
+
+def for_people(row: dict[str, Any]) -> dict[str, Any]:
+    shown = dict(row)
+    if "desired" in row and "ready" in row:
+        ready = "?" if row["ready"] is None else row["ready"]
+        shown["ready_of"] = f"{ready}/{'?' if row['desired'] is None else row['desired']}"
+    if "age_s" in row:
+        shown["age"] = age(row["age_s"])
+    if "held_by" in row:
+        shown["holders"] = [f"{h['workload'] or 'others'}:{h['gpus']}" for h in row["held_by"]]
+        shown["waits"] = sum(w["gpus"] for w in row["waiting"])
+    return shown
+
+
+def age(seconds: float) -> str:
+    """
+    As kubectl writes it.
+
+    >>> age(59), age(600), age(7300), age(200000)
+    ('59s', '10m', '2h1m', '2d')
+    """
+    whole = int(seconds)
+    if whole < 120:
+        return f"{whole}s"
+    if whole < 7200:
+        return f"{whole // 60}m"
+    if whole < 172800:
+        return f"{whole // 3600}h{whole % 3600 // 60}m"
+    return f"{whole // 86400}d"

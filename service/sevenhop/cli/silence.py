@@ -1,0 +1,66 @@
+"""`sevenhop silence add|list|expire`: quiet on purpose, with an author, a reason and an end."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+from datetime import UTC, datetime
+from typing import Any
+
+from sevenhop.cli.cluster import add_cluster_options, ask_service, settings_of
+from sevenhop.cli.get import COLUMNS
+from sevenhop.cli.output import FORMATS, UsageError, listing
+from sevenhop.settings import parse_duration
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser("silence", help="be quiet on purpose: add, list, expire")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add = actions.add_parser(
+        "add",
+        help="silence what matches",
+        description="Example: silence add workload=llama-70b --for 2h -c 'load test'",
+    )
+    add.add_argument(
+        "matchers", nargs="+", metavar="MATCHER", help="label=value, label!=value, label=~regex, label!~regex"
+    )
+    add.add_argument("--for", dest="duration", default="2h", metavar="TIME", help="how long, such as 90m; default 2h")
+    add.add_argument("-c", "--comment", required=True, help="why")
+    add.add_argument("--author", default="", help="default: the user's name")
+    show = actions.add_parser("list", help="silences in force")
+    show.add_argument("-o", "--output", choices=FORMATS, default="table")
+    end = actions.add_parser("expire", help="end a silence now")
+    end.add_argument("id")
+    for each in (add, show, end):
+        add_cluster_options(each)
+
+
+def run(args: argparse.Namespace) -> int:
+    folder = settings_of(args).state
+    if args.action == "add":
+        try:
+            duration = parse_duration(args.duration)
+        except ValueError as error:
+            raise UsageError(f"--for: {error}") from None
+        wanted = {
+            "matchers": args.matchers,
+            "author": args.author or getpass.getuser(),
+            "comment": args.comment,
+            "expires_at": (datetime.now(tz=UTC) + duration).isoformat(),
+        }
+        answer = ask_service(folder, "POST", "/silence", wanted)
+        if answer is not None:
+            print(f"silence {answer['id']} until {answer['expires_at']}")
+    elif args.action == "expire":
+        answer = ask_service(folder, "POST", f"/silence/{args.id}/expire")
+        if answer is not None:
+            print(f"silence {answer['id']} has ended")
+    else:
+        answer = ask_service(folder, "GET", "/get/silences")
+        if answer is not None:
+            print(listing(answer, COLUMNS["silences"], args.output, nothing="No silences."))
+    if answer is None:
+        raise UsageError(
+            f"no service runs with the state in {folder}; start `sevenhop run`, or name its folder with --state"
+        )
+    return 0

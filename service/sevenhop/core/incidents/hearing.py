@@ -1,0 +1,74 @@
+"""What channels say: what came of a message, and what they still show of an incident that we forgot."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from sevenhop.core.alerts.rule import Severity
+from sevenhop.core.events import Outcome, Recalled
+from sevenhop.core.incidents.incident import Incident, Told
+from sevenhop.core.incidents.lifecycle import opened
+from sevenhop.core.incidents.members import Home
+from sevenhop.core.incidents.settings import DeskSettings
+from sevenhop.core.subject import Subject
+
+
+def address_of(event: Outcome) -> tuple[str, str]:
+    """(key of the incident, receiver) of the effect that an outcome is about."""
+    place, _, _ = event.effect_id.rpartition("/")
+    incident_id, _, receiver = place.partition("/")
+    return incident_id.rpartition("-")[0], receiver
+
+
+def after_outcome(incident: Incident, event: Outcome) -> Incident | None:
+    """
+    The incident with what its receiver answered; None where the outcome is about another episode, or says nothing new.
+
+    What was refused for good counts as not shown: it is sent again later, while it is still true.
+    """
+    _, receiver = address_of(event)
+    told = incident.told_to(receiver)
+    if told is None or not event.effect_id.startswith(f"{incident.id}/"):
+        return None
+    if event.delivered:
+        after = replace(told, reference=event.reference or told.reference, refused_at=None)
+    else:
+        after = replace(told, content="", fine="", refused_at=event.at)
+    if after == told:
+        return None
+    return replace(incident, told=tuple(after if each is told else each for each in incident.told))
+
+
+def after_recall(known: Incident | None, event: Recalled, cluster: str, settings: DeskSettings) -> Incident | None:
+    """
+    An incident as a channel still shows it, waiting for its alerts to be seen again; None where we know better.
+
+    Raises:
+        ValueError: What was kept with the message cannot be read.
+    """
+    if not event.is_open or (known is not None and known.episode > event.episode):
+        return None
+    incident = known
+    if incident is None or incident.episode < event.episode:
+        home = Home(Subject.parse(event.cause), event.family)
+        incident = opened(event.key, cluster, home, event.episode, event.at, settings.recall_wait, adopt=False)
+        incident = replace(incident, opened_at=event.opened_at, since=event.opened_at, title=event.title)
+    if incident.told_to(event.receiver) is not None:
+        return None
+    severity = Severity(event.severity)
+    told = Told(
+        receiver=event.receiver,
+        revision=event.revision,
+        at=event.at,
+        severity=severity,
+        causes=event.causes,
+        content="",
+        reference=event.reference,
+        loud_at=event.at,
+    )
+    return replace(
+        incident,
+        told=(*incident.told, told),
+        revision=max(incident.revision, event.revision),
+        severity=max(incident.severity, severity, key=lambda each: each.rank),
+    )
