@@ -25,6 +25,9 @@ def remove_node(client: Client, name: str) -> None:
     Without the second the garbage collector of pods takes 40 s to miss the node.
     """
     client.delete("v1", "Node", name)
+    # KWOK would take it over for a new node of this name, the garbage collector would then delete it
+    # for its old owner, and for 10 s nobody would play the new node's kubelet.
+    client.delete("coordination.k8s.io/v1", "Lease", name, "kube-node-lease")
     kill_pods(client, fields=f"spec.nodeName={name}")
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from sevenhop.core.effects import Message
 
-_SPACES = re.compile(r"\s+")
+_BREAKS = re.compile(r"[^\S ]+")
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 _JOINER = "‍"  # between emoji it is part of a picture, and it turns nothing around
 
@@ -21,9 +21,9 @@ def plain(text: str) -> str:
     >>> plain("a\\x1b[31mb\\r\\nc \\u202edcba")
     'a[31mb c dcba'
     """
-    if text.isascii() and text.isprintable() and "  " not in text:
+    if text.isascii() and text.isprintable():
         return text.strip()
-    spaced = _SPACES.sub(" ", text)
+    spaced = _BREAKS.sub(" ", text)
     return "".join(c for c in spaced if c == _JOINER or unicodedata.category(c) not in _UNSEEN).strip()
 
 

@@ -281,8 +281,8 @@ def explanation_of(engine: Engine, subject: Subject, now: datetime) -> Row:
         ],
         "decisions": [
             {"at": d.at, "incident": d.about, "receiver": d.receiver, "reason": d.reason.value, "detail": d.detail}
-            for key in sorted(keys)
-            for d in engine.desk.decisions.of(key)
+            for i in concerned
+            for d in engine.desk.decisions.of(f"{i.key}-{i.episode}")
         ],
     }
 

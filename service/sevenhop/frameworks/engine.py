@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from sevenhop.core.inventory.products import pod_gpus
+from sevenhop.core.inventory.products import is_gpu_resource
 from sevenhop.core.inventory.workloads import Model
 from sevenhop.core.objects.base import Meta
 from sevenhop.core.objects.pod import Container, PodSpec
@@ -223,7 +223,7 @@ def engine_of(spec: PodSpec) -> Engine | str | None:
     """
     reason: str | None = None
     for container in _likely_first(spec):
-        found = _engine_in(*_content(container), bool(_counts(container) and pod_gpus(PodSpec(containers=[container]))))
+        found = _engine_in(*_content(container), _wants_gpus(container))
         if isinstance(found, Engine):
             return found
         reason = reason or found
@@ -284,13 +284,13 @@ def flags_of(words: Sequence[str]) -> dict[str, str]:
 
 def _likely_first(spec: PodSpec) -> list[Container]:
     sidecars = [c for c in spec.init_containers if c.restart_policy == "Always"]
-    return sorted(
-        [*spec.containers, *sidecars], key=lambda c: not pod_gpus(PodSpec(containers=[c])) if _counts(c) else True
-    )
+    return sorted([*spec.containers, *sidecars], key=lambda c: not _wants_gpus(c))
 
 
-def _counts(container: Container) -> bool:
-    return bool(container.resources.limits or container.resources.requests)
+def _wants_gpus(container: Container) -> bool:
+    """Whether accelerators are asked for; how many, and whether that is a number at all, is another question."""
+    amounts = (container.resources.limits, container.resources.requests)
+    return any(is_gpu_resource(name) and str(amount) != "0" for side in amounts for name, amount in side.items())
 
 
 _Content = tuple[str, tuple[str, ...], tuple[str, ...], tuple[tuple[str, str], ...], tuple[int, ...]]

@@ -479,6 +479,19 @@ def test_a_root_that_cannot_be_read_is_still_a_workload() -> None:
     assert "cannot be read" in reason
 
 
+def test_an_amount_that_is_no_number() -> None:
+    """
+    A placeholder for the GPUs makes their number unknown, not the workload.
+    """
+    broken = container(command=["vllm", "serve", "a/b"], gpus=0)
+    broken["resources"] = {"limits": {"nvidia.com/gpu": "${GPUS}"}}
+    world = World(deployed("qwen", {"app": "qwen"}, broken))
+
+    assert world.workload("qwen").model.name == "a/b"
+    assert len(world.discovery.pods_of(key("qwen"), "engine")) == 1
+    assert "${GPUS}" in world.discovery.skipped[0][2]
+
+
 @pytest.mark.parametrize(
     "spec", [{}, {"components": None}, {"components": "x"}, {"services": []}, {"components": [1, {}]}]
 )

@@ -303,7 +303,16 @@ def test_a_pod_that_asks_for_no_gpus_is_pointed_out() -> None:
     assert ["asks for none" in d.summary for d in diagnoses if d] == [False, True, False]
 
 
-@pytest.mark.parametrize("text", ["", "   ", "Successfully assigned prod/x to node-1", "Created container engine"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "   ",
+        "Successfully assigned prod/x to node-1",
+        "Created container engine",
+        "Failed to create pod sandbox: rpc error: code = Unknown",
+    ],
+)
 def test_other_texts_are_not_claimed(text: str) -> None:
     """
     What no scheduler, queue or admission controller wrote gives None.

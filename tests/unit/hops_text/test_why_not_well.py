@@ -427,10 +427,11 @@ def test_a_fragment_without_node_is_read_by_its_events() -> None:
     """
     fragment = pod(spec={"nodeName": ""}, status={"phase": "Pending"})
 
-    diagnosis = why_not_well(fragment, [event("FailedMount", 'secret "hub" not found')], now=NOW)
-
-    assert diagnosis is not None
-    assert diagnosis.cause == "secret-missing"
+    assert _cause(fragment, [event("FailedMount", 'secret "hub" not found')]) == "secret-missing"
+    assert (
+        _cause(fragment, [event("Failed", "Failed to pull image: it is forbidden: 403 Forbidden")])
+        == "image-unauthorized"
+    )
 
 
 @pytest.mark.parametrize(

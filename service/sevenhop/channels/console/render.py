@@ -19,7 +19,7 @@ from sevenhop.channels.text import clock_time, icon_of, plain, word_of
 from sevenhop.core.effects import Line, Message, Notify, Role
 
 NARROW = 72
-"""Below this many columns labels stand above their text instead of beside it."""
+"""Below this many columns labels stand before their text instead of in a column of their own."""
 
 WIDEST = 120
 """Longer lines are tiring to read, however wide the terminal is."""

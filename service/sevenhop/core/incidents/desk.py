@@ -100,6 +100,7 @@ class IncidentDesk:
         self._at: dict[str, tuple[str, bool]] = {}  # fingerprint → (key of its incident, is a cause)
         self._left: dict[str, list[str]] = {}  # key → why alerts left since it was last looked at
         self._elsewhere: dict[str, str] = {}  # key → the alert that explains what it was about
+        self._orphans: dict[str, int] = {}  # key → symptoms that left it since it was last looked at
         self._touched: set[str] = set()
         self._unsettled: set[str] = set()
         self._dirty: dict[tuple[str, str], None] = {}
@@ -283,9 +284,11 @@ class IncidentDesk:
             if before:
                 self._leave(fingerprint)
                 touched.add(before)
-                if before != key:
+                if before != key and was_cause:
                     self._left.setdefault(before, []).append(lifecycle.EXPLAINED)
                     self._elsewhere[before] = key
+                elif before != key:
+                    self._orphans[before] = self._orphans.get(before, 0) + 1
             self._join(fingerprint, key, is_cause=is_cause)
             touched.add(key)
             self._begin(key, home, now, rehomed=bool(before) and not was_cause)
@@ -347,7 +350,7 @@ class IncidentDesk:
             return []
         causes = [self._members[fp] for fp in sorted(self._causes.get(key, ()))]
         symptoms = [self._members[fp] for fp in sorted(self._symptoms.get(key, ()))]
-        left = self._left.pop(key, [])
+        left, orphans = self._left.pop(key, []), self._orphans.pop(key, 0)
         if causes:
             incident = self._put(lifecycle.with_members(incident, causes, symptoms, now))
             self._elsewhere.pop(key, None)
@@ -356,7 +359,7 @@ class IncidentDesk:
             return []
         elif incident.is_open:
             # Where nothing left it, it was read back from a channel, and nothing of it ever fired again.
-            incident = self._put(lifecycle.resolved(incident, left or [lifecycle.STATE_LOST], now))
+            incident = self._put(lifecycle.resolved(incident, left or [lifecycle.STATE_LOST], now, orphans=orphans))
         elif not incident.is_open and self._is_over(incident, now):
             self._forget(key)
             return []
@@ -385,11 +388,8 @@ class IncidentDesk:
     def _mark_urgent(self, fingerprint: str, key: str) -> None:
         """An alert that is louder than the incident, or of a rule that it was not told of, is not to wait."""
         incident, member = self._incidents.get(key), self._members[fingerprint]
-        if (
-            incident is None
-            or member.severity.rank > incident.severity.rank
-            or any(member.alert.rule_id not in told.causes for told in incident.told)
-        ):
+        is_louder = incident is None or member.severity.rank > incident.severity.rank
+        if is_louder or (incident and any(member.alert.rule_id not in told.causes for told in incident.told)):
             self._urgent.add(key)
 
     def _waits_to_be_seen(self, incident: Incident, now: datetime) -> bool:
@@ -404,6 +404,7 @@ class IncidentDesk:
     def _forget(self, key: str) -> None:
         del self._incidents[key]
         self._left.pop(key, None)
+        self._orphans.pop(key, None)
         self._elsewhere.pop(key, None)
         self._attended.pop(key, None)
         self._urgent.discard(key)

@@ -23,6 +23,7 @@ class Draft:
     ) -> None:
         self._args = (incident, situation, contexts, now, settings)
         self._message: Message | None = None
+        self.title = incident.title
         self._shown: Shown | None = None
 
     @property
@@ -30,7 +31,7 @@ class Draft:
         if self._message is None:
             incident, situation, contexts, now, settings = self._args
             if incident.is_open:
-                self._message = build_message(incident, situation, contexts, now, settings)
+                self._message, self.title = build_message(incident, situation, contexts, now, settings)
             else:
                 self._message = build_resolved(incident, situation, contexts, now)
         return self._message

@@ -106,7 +106,8 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         tell_at: The first message is not before this.
         end_reason: Of a resolved one; see `Message.end_reason`.
         labels: What its causes agree on, the last time there were any; short names.
-        title: As last written.
+        orphans: Of a resolved one: symptoms that still fired and went on as incidents of their own.
+        title: As last written, without counts that change.
         history: What happened, a line each, the last few.
         lines, details: As last written while it was open: the story of a resolved one is told from them.
         adopt: The store began empty when it opened: a channel may still show it.
@@ -132,6 +133,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     openings: tuple[datetime, ...] = ()
     tell_at: datetime | None = None
     end_reason: str = ""
+    orphans: int = 0
     labels: dict[str, str] = {}
     title: str = ""
     history: tuple[str, ...] = ()

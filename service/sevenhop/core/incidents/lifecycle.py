@@ -60,6 +60,7 @@ def reopened(ended: Incident, now: datetime, wait: timedelta) -> Incident:
         status=IncidentStatus.OPEN,
         resolved_at=None,
         end_reason="",
+        orphans=0,
         since=now,
         severity=highest(()),
         opening=ended.opening + 1,
@@ -94,12 +95,13 @@ def with_members(incident: Incident, causes: Sequence[Member], symptoms: Sequenc
     return replace(after, updated_at=now)
 
 
-def resolved(incident: Incident, reasons: Iterable[str], now: datetime) -> Incident:
+def resolved(incident: Incident, reasons: Iterable[str], now: datetime, *, orphans: int = 0) -> Incident:
     """
     The incident after its last alert.
 
     Args:
         reasons: Why the last ones ended; only if all recovered it is "recovered".
+        orphans: Symptoms of it that still fire, from now on as incidents of their own.
     """
     others = sorted({reason for reason in reasons if reason != ChangeReason.CONDITION_FALSE})
     ended = incident.end_reason or (others[0] if others else RECOVERED)
@@ -111,6 +113,7 @@ def resolved(incident: Incident, reasons: Iterable[str], now: datetime) -> Incid
         end_reason=ended,
         alerts=(),
         symptoms=(),
+        orphans=orphans,
         history=_noted(incident, now, f"ended: {ended.replace('_', ' ')}"),
     )
 

@@ -66,19 +66,22 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
 def build_message(
     incident: Incident, situation: Situation, contexts: Contexts, now: datetime, settings: DeskSettings
-) -> Message:
+) -> tuple[Message, str]:
     """
     An open incident as it stands.
 
     Args:
         situation: With at least one cause.
+
+    Returns:
+        (the message, its title without counts)
     """
     if situation.is_unseen and incident.lines:
-        return _as_last_seen(incident, situation, now, settings)
+        return _as_last_seen(incident, situation, now, settings), incident.title
     causes = in_order(situation.causes)
     lead, context = _who_can_tell([*causes, *in_order(situation.symptoms)], contexts, now)
     labels = common([member.alert.labels for member in causes])
-    title = title_of(incident, causes, lead, context)
+    title = title_of(incident, causes, lead)
     lines = [
         *_hops(context, lead),
         *_impact(causes, situation, lead, context),
@@ -86,8 +89,8 @@ def build_message(
         *_outlook(causes, lead, context, settings),
         *_notes(incident, situation, now, settings),
     ]
-    return Message(
-        title=title,
+    message = Message(
+        title=_with_count(title, causes, lead, context),
         status="firing",
         severity=incident.severity,
         cluster=incident.cluster,
@@ -97,6 +100,7 @@ def build_message(
         labels=outward({**labels, "cluster": incident.cluster}),
         details=tuple([*parts.evidence_lines(context), *_alerts(situation), *incident.history][:_DETAILS_MOST]),
     )
+    return message, title
 
 
 def build_resolved(incident: Incident, situation: Situation, contexts: Contexts, now: datetime) -> Message:
@@ -104,6 +108,9 @@ def build_resolved(incident: Incident, situation: Situation, contexts: Contexts,
     ended = ENDINGS.get(incident.end_reason, incident.end_reason)
     if situation.elsewhere:
         ended += f": {situation.elsewhere}"
+    if incident.orphans:
+        still = counted(incident.orphans, "symptom")
+        ended += f"; {still} still fired and went on as an incident of its own"
     until = clock(incident.resolved_at or now, incident.since)
     kept = (Role.FIRST_BROKEN, Role.WHY, Role.CHANGED, Role.OWNER, Role.LINK)
     context = contexts.context(incident.cause, now) if incident.cause.kind is SubjectKind.COMPONENT else None
@@ -153,21 +160,25 @@ def in_order(members: Sequence[Member]) -> list[Member]:
     )
 
 
-def title_of(incident: Incident, causes: Sequence[Member], lead: Member, context: SubjectContext | None) -> str:
+def title_of(incident: Incident, causes: Sequence[Member], lead: Member) -> str:
     """What, for whom, in under 120 characters."""
     if incident.family == MAINTENANCE:
-        text = f"{incident.cause.name} is under maintenance, {counted(len(causes), 'alert')} folded"
-        return shorten(text, TITLE_MOST)
+        folded = f"{counted(len(causes), 'alert')} folded"
+        return shorten(f"{incident.cause.name} is under maintenance, {folded}", TITLE_MOST)
     first = lead if lead in causes else causes[0]
     subjects = unique(_who(member) for member in causes if member.alert.subject.kind is not SubjectKind.POOL)
-    text = summary_of(first)
-    if len(subjects) > 1:
-        more = f" (and {len(subjects) - 1} more)"
-        return shorten(text, TITLE_MOST - len(more)) + more
-    if context is not None and first is lead and context.ready is not None and context.desired is not None:
-        count = f" · {context.ready}/{context.desired} ready"
-        return shorten(text, TITLE_MOST - len(count)) + count
-    return shorten(text, TITLE_MOST)
+    more = f" (and {len(subjects) - 1} more)" if len(subjects) > 1 else ""
+    return shorten(summary_of(first), TITLE_MOST - len(more)) + more
+
+
+def _with_count(title: str, causes: Sequence[Member], lead: Member, context: SubjectContext | None) -> str:
+    """The title, and how many replicas of the one component that it names are left."""
+    if context is None or context.ready is None or context.desired is None or lead not in causes:
+        return title
+    if len({member.alert.subject for member in causes}) > 1:
+        return title
+    count = f" · {context.ready}/{context.desired} ready"
+    return shorten(title, TITLE_MOST - len(count)) + count
 
 
 def summary_of(member: Member) -> str:

@@ -1,0 +1,190 @@
+"""
+One message per incident in a Slack channel: posted once, edited in place, details in its thread.
+
+Slack knows no idempotency key.  So each message carries metadata of ours, and where an earlier attempt may have
+arrived the channel's recent history is read before anything is posted.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from sevenhop.channels.channel import (
+    Delivery,
+    DeliveryError,
+    PermanentDeliveryError,
+    UncertainDeliveryError,
+)
+from sevenhop.channels.slack.api import SlackApi
+from sevenhop.channels.slack.blocks import Post, details_of, parent_of, superseded_of
+from sevenhop.channels.slack.errors import CannotEditError
+from sevenhop.channels.slack.history import SlackHistory
+from sevenhop.channels.slack.metadata import FIRING, SUPERSEDED, Found, Place, describe, describe_details
+from sevenhop.channels.slack.settings import SlackSettings
+from sevenhop.core.effects import Notify
+from sevenhop.core.events import Recalled
+
+log = logging.getLogger("sevenhop.channels.slack")
+
+
+class _Told(msgspec.Struct, frozen=True):
+    """The message in the channel is right; its thread, and an older message, perhaps not yet."""
+
+    place: Place
+    is_new: bool
+    older: Place | None
+    left_out: tuple[str, ...] = ()
+
+
+class SlackChannel:
+    """Keeps no state but what makes a second attempt in the same process cheap; the rest is asked of the channel."""
+
+    def __init__(self, settings: SlackSettings) -> None:
+        self._channel = settings.channel
+        self._api = SlackApi(settings)
+        self._history = SlackHistory(self._api, settings.channel)
+        self._half_done: tuple[str, _Told] | None = None  # effect id → what was told, while its thread is not
+
+    async def deliver(self, notify: Notify, *, uncertain: bool) -> Delivery:
+        """See `Channel.deliver`; the reference is ``channel/ts``, with the reply that holds the details."""
+        if self._half_done is not None and self._half_done[0] == notify.id:
+            told = self._half_done[1]
+        else:
+            told = await self._tell(notify, uncertain=uncertain)
+        # From here on the page is there: what fails below is tried again, but never by posting it once more.
+        self._half_done = (notify.id, msgspec.structs.replace(told, is_new=False))
+        try:
+            place = await self._show_details(notify, told)
+            await self._retire_older(notify, told)
+        except PermanentDeliveryError as error:
+            log.warning("incident %s was told, what belongs to it was not: %s", notify.incident, error)
+            place = told.place
+        except DeliveryError as error:
+            raise UncertainDeliveryError(f"told, but not all that belongs to it: {error}") from None
+        self._half_done = None
+        return Delivery(reference=str(place))
+
+    async def recall(self, receiver: str, now: datetime) -> list[Recalled]:
+        """
+        What the channel shows of each incident, newest first: for a store that was lost.
+
+        Raises:
+            DeliveryError: The history cannot be read.
+        """
+        found = await self._history.ours()
+        newest = {one.key: one for one in reversed(found) if one.status != SUPERSEDED}
+        return [one.recalled(receiver=receiver, channel=self._channel, at=now) for one in newest.values()]
+
+    async def close(self) -> None:
+        await self._api.close()
+
+    async def _tell(self, notify: Notify, *, uncertain: bool) -> _Told:
+        known = Place.parse(notify.reference)
+        shown, is_read = await self._look_up(notify, known, uncertain=uncertain)
+        post = parent_of(notify)
+        posted = next((one for one in shown if one.is_of(notify)), None)
+        if posted is not None:
+            place = known if known is not None and known.ts == posted.ts else Place(self._channel, posted.ts)
+            return _Told(place, is_new=False, older=self._older(notify, known, shown, place), left_out=post.left_out)
+        target = self._to_edit(notify, known, shown)
+        if target is not None:
+            try:
+                await self._edit(target, post, describe(notify))
+            except CannotEditError as error:
+                log.info("incident %s is posted again: %s", notify.incident, error)
+            else:
+                return _Told(target, is_new=False, older=None, left_out=post.left_out)
+        if uncertain and not is_read:
+            post = parent_of(notify, in_doubt=True)
+        place = await self._post(post, describe(notify))
+        older = None if target is not None else self._older(notify, known, shown, place)
+        return _Told(place, is_new=True, older=older, left_out=post.left_out)
+
+    def _to_edit(self, notify: Notify, known: Place | None, shown: list[Found]) -> Place | None:
+        """The message to edit, None to post: of this episode, or any that a lost state left behind as firing."""
+        newest = next((one for one in shown if one.status != SUPERSEDED), None)
+        if not notify.anew and known is not None:
+            return known
+        if newest is None:
+            return None
+        is_left_behind = notify.adopt and newest.status == FIRING
+        is_this_episode = not notify.anew and newest.episode == notify.episode
+        return Place(self._channel, newest.ts) if is_left_behind or is_this_episode else None
+
+    def _older(self, notify: Notify, known: Place | None, shown: list[Found], place: Place) -> Place | None:
+        """The message that stood for this episode until now."""
+        firing = [one for one in shown if one.status == FIRING and one.episode == notify.episode]
+        older = [known] if known is not None else [Place(self._channel, one.ts) for one in firing]
+        return next((one for one in older if one.ts != place.ts), None)
+
+    async def _look_up(self, notify: Notify, known: Place | None, *, uncertain: bool) -> tuple[list[Found], bool]:
+        """Our messages of this key, newest first, and whether they could be read; asked only where it matters."""
+        if not (uncertain or notify.adopt or (known is None and (not notify.anew or notify.revision > 1))):
+            return [], True
+        try:
+            return await self._history.of_key(notify.key), True
+        except PermanentDeliveryError as error:
+            self._history.complain(error)
+            return [], False
+
+    async def _show_details(self, notify: Notify, told: _Told) -> Place:
+        place = told.place
+        post = details_of(notify.message, told.left_out)
+        if post is None:
+            return place
+        digest = sha256(msgspec.json.encode(post.blocks)).hexdigest()[:12]
+        if place.details_ts and place.details_digest == digest:
+            return place
+        details_ts = place.details_ts
+        if not details_ts and not told.is_new:
+            try:
+                details_ts = await self._history.details_of(place)
+            except PermanentDeliveryError as error:
+                self._history.complain(error)
+                return place
+        metadata = describe_details(notify)
+        if details_ts:
+            try:
+                await self._edit(Place(place.channel, details_ts), post, metadata)
+                return Place(place.channel, place.ts, details_ts, digest)
+            except CannotEditError:
+                log.debug("the details of incident %s are posted again", notify.incident)
+        reply = await self._post(post, metadata, thread_ts=place.ts, channel=place.channel)
+        return Place(place.channel, place.ts, reply.ts, digest)
+
+    async def _retire_older(self, notify: Notify, told: _Told) -> None:
+        """An earlier message of the same episode must not go on saying that it is the one to watch."""
+        if told.older is None:
+            return
+        answer = await self._api.call(
+            "chat.getPermalink", get=True, channel=told.place.channel, message_ts=told.place.ts
+        )
+        post = superseded_of(notify, str(answer.get("permalink") or ""))
+        try:
+            await self._edit(told.older, post, describe(notify, status=SUPERSEDED))
+        except CannotEditError:
+            log.debug("the earlier message of incident %s is gone", notify.incident)
+
+    async def _post(self, post: Post, metadata: dict[str, Any], *, thread_ts: str = "", channel: str = "") -> Place:
+        where = {"thread_ts": thread_ts} if thread_ts else {}
+        answer = await self._api.call(
+            "chat.postMessage",
+            channel=channel or self._channel,
+            text=post.text,
+            blocks=post.blocks,
+            metadata=metadata,
+            unfurl_links=False,
+            unfurl_media=False,
+            **where,
+        )
+        return Place(str(answer.get("channel") or self._channel), str(answer["ts"]))
+
+    async def _edit(self, place: Place, post: Post, metadata: dict[str, Any]) -> None:
+        await self._api.call(
+            "chat.update", channel=place.channel, ts=place.ts, text=post.text, blocks=post.blocks, metadata=metadata
+        )
