@@ -128,7 +128,7 @@ def mixed_lines(
     """
     Watch lines of a busy cluster, 8 KB each.
 
-    80 % status-only, 15 % a fact changes (readiness flips), 5 % create or delete; or, with `every_changes`, flips alone.
+    80 % status-only, 15 % a fact changes (readiness flips), 5 % create or delete; with `every_changes` flips alone.
     """
     rng = random.Random(seed)
     ready: dict[int, bool] = {}

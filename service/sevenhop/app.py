@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TextIO
 
 from sevenhop.channels import build_channel
 from sevenhop.core.engine import Engine
@@ -40,9 +41,14 @@ def build_engine(settings: Settings, rulebook: Rulebook, cluster: str) -> Engine
     return Engine(cluster, FRAMEWORKS, rulebook.rules, policy_of(settings), desk_of(settings))
 
 
-def build_embedded(settings: Settings, engine: Engine, store: SqliteStore, clock: Clock) -> Embedded:
+def build_embedded(
+    settings: Settings, engine: Engine, store: SqliteStore, clock: Clock, stream: TextIO | None = None
+) -> Embedded:
     """
     The embedded runtime around an engine, which takes over what the store holds.
+
+    Args:
+        stream: Where the console writes; None is the standard output.
 
     Raises:
         StoreError: The state cannot be used.
@@ -53,7 +59,9 @@ def build_embedded(settings: Settings, engine: Engine, store: SqliteStore, clock
     for problem in engine.problems:
         log.warning("state not understood, left out: %s", problem)
     store.commit(step.saves, step.effects, now=clock().timestamp())
-    channels = {name: build_channel(receiver, clock=clock) for name, receiver in settings.receivers.items()}
+    channels = {
+        name: build_channel(receiver, clock=clock, stream=stream) for name, receiver in settings.receivers.items()
+    }
     return Embedded(engine, store, Outbox(store, channels, clock), clock)
 
 

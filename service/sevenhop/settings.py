@@ -89,6 +89,14 @@ class IncidentSettings(_Section):
 Receiver = Annotated[SlackSettings | WebhookSettings | ConsoleSettings, Field(discriminator="type")]
 
 
+def _only_the_console() -> dict[str, Receiver]:
+    return {"console": ConsoleSettings(type="console")}
+
+
+def _console_only() -> dict[str, Receiver]:
+    return {"console": ConsoleSettings(type="console")}
+
+
 class RouteSettings(_Section):
     """Alertmanager's routing tree: the first child that matches takes the incident, `continue` goes on."""
 
@@ -113,9 +121,7 @@ class Settings(_Section):
     kubernetes: KubernetesSettings = Field(default_factory=KubernetesSettings)
     policy: PolicySettings = Field(default_factory=PolicySettings)
     incidents: IncidentSettings = Field(default_factory=IncidentSettings)
-    receivers: dict[str, Receiver] = Field(
-        default_factory=lambda: {"console": ConsoleSettings(type="console")}, description="Name to receiver."
-    )
+    receivers: dict[str, Receiver] = Field(default_factory=_console_only, description="Name to receiver.")
     route: RouteSettings = Field(
         default_factory=lambda: RouteSettings.model_validate({"receiver": ""}),
         description="Root of the routing tree; without a receiver all receivers are told.",

@@ -10,7 +10,8 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "completion",
         help="shell completion for bash, zsh or tcsh",
-        description="Prints a script; for bash: sevenhop completion bash > ~/.local/share/bash-completion/completions/sevenhop",
+        description="Prints a script; for bash: sevenhop completion bash "
+        "> ~/.local/share/bash-completion/completions/sevenhop",
     )
     parser.add_argument("shell", choices=("bash", "zsh", "tcsh"))
 

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.output == "yaml":
         print(to_yaml(document), end="")
     else:
-        print(text_of(document))
+        print(text_of({**document, "seen_pods": len(objects.pods())}))
         for problem in problems:
             fail(f"{problem['where']}: {problem['message']}")
     return 2 if problems and not loaded.items else 0
@@ -115,8 +115,8 @@ def text_of(document: dict[str, Any]) -> str:
                     "model": w.model.name, "version": w.model.version, "tier": w.tier,
                 }
             )  # fmt: skip
-    columns = [Column(f.upper(), f) for f in
-               ("namespace", "workload", "framework", "component", "ready", "gpus", "model", "version", "tier")]  # fmt: skip
+    titles = ("namespace", "workload", "framework", "component", "ready", "gpus", "model", "version", "tier")
+    columns = [Column(title.upper(), title) for title in titles]
     parts.append(listing(rows, columns, "table", nothing="No inference workloads found."))
     pods = document["pods"]
     if pods:
@@ -131,8 +131,10 @@ def text_of(document: dict[str, Any]) -> str:
                 parts.append(f"    not preempted: {p.not_preempted}")
             parts += [f"    · {e.source}: {e.text}" for e in p.evidence[:6]]
             parts += [f"    → {step}" for step in (p.would_help or p.next_steps)[:3]]
+    elif document["seen_pods"]:
+        parts.append(f"\nEvery one of {document['seen_pods']} pods is well.")
     else:
-        parts.append("\nEvery pod is well.")
+        parts.append("\nNo pods in there: nothing runs or waits yet.")
     if document["findings"]:
         parts.append("\nFindings:")
         for f in document["findings"]:

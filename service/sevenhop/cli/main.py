@@ -1,8 +1,9 @@
 """
 The command line: finds the command and imports only what that one needs.
 
-Exit codes: 0 done; 1 done, and what was asked about is not well (a rule is wrong, a test failed); 2 the call or an input
-is wrong; 3 the cluster cannot be reached or refuses; 4 the state cannot be used; 5 something of ours broke; 130 interrupted.
+Exit codes: 0 done; 1 done, and what was asked about is not well (a rule is wrong, a test failed); 2 the call or an
+input is wrong; 3 the cluster cannot be reached or refuses; 4 the state cannot be used; 5 something of ours broke;
+130 interrupted.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "record",
         help="write what the source sees to a file",
-        description="Values whose name speaks of a secret are left out; look through it all the same before you hand it on.",
+        description="Values whose name speaks of a secret are left out; look through it before you hand it on.",
     )
     parser.add_argument("file", metavar="FILE", help="such as night.sevenhop.gz; must not exist")
     parser.add_argument(

@@ -47,9 +47,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     for change in changes:
         row = _row(change)
-        print(
-            f"{row['at']:%Y-%m-%d %H:%M:%S}Z  {row['was']:>8} → {row['state']:<8} {row['rule']}  {row['subject']}  ({row['reason']})"
-        )
+        moved = f"{row['was']:>8} → {row['state']:<8}"
+        print(f"{row['at']:%Y-%m-%d %H:%M:%S}Z  {moved} {row['rule']}  {row['subject']}  ({row['reason']})")
     firing = sum(1 for c in changes if c.alert.state.value == "firing")
     print(f"{firing} fired, {effects} messages would have been sent or edited, {len(engine.desk.incidents)} incidents")
     return 0

@@ -29,7 +29,7 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "run",
         help="watch a cluster and tell people",
-        description="Watches the cluster (read-only), keeps its state in a folder, and tells the receivers of the settings.",
+        description="Watches the cluster (read-only), keeps its state in a folder, tells the receivers.",
     )
     add_cluster_options(parser)
     parser.add_argument("--rules", nargs="+", default=[], metavar="PATH", help="instead of the shipped rules")

@@ -166,7 +166,7 @@ def diagnose_pod(cluster: Cluster, pod: Pod, events: Sequence[Event], *, now: da
         category=Category.UNKNOWN,
         cause="unknown",
         confidence=Confidence.UNKNOWN,
-        summary=f"{pod.metadata.name} is {pod.status.phase or 'in no phase'} and not ready; nothing in its status says why",
+        summary=f"is {pod.status.phase or 'in no phase'} and not ready; nothing in its status says why",
     )
 
 

@@ -255,7 +255,6 @@ def explanation_of(engine: Engine, subject: Subject, now: datetime) -> Row:
     """Everything about one subject: facts, rules with their clocks, incidents with the last decisions about them."""
     found = engine.explain(subject, now)
     concerned = [i for i in engine.desk.incidents.values() if _concerns(engine, i, subject)]
-    keys = {i.key for i in concerned}
     return {
         "subject": str(subject),
         "at": now,

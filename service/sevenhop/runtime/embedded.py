@@ -55,11 +55,19 @@ class Embedded:
         self._wake: datetime | None = None
         self.stalled = ""  # why input is not taken, empty while it is
         self.observers: list[Callable[[Step], None]] = []
+        self._asked = 0
+        self._done = 0
 
     async def emit(self, events: list[Event]) -> None:
         """Hand events to the engine; waits while it is behind."""
         if events:
+            self._asked += len(events)
             await self._inbox.put(events)
+
+    @property
+    def is_idle(self) -> bool:
+        """All events so far are handled and stored, and nothing waits to be delivered."""
+        return self._asked == self._done and not self._store.receivers()
 
     def now(self) -> datetime:
         """The runtime's time."""
@@ -104,6 +112,7 @@ class Embedded:
                 await self._commit(step)
                 for observe in self.observers:
                     observe(step)
+                self._done += len(batch[start : start + SLICE_EVENTS])
                 await asyncio.sleep(0)
 
     async def _next(self) -> list[Event]:

@@ -12,7 +12,7 @@ from sevenhop.core.events import Event
 from tests.unit.engine.machines import Machine
 from tests.unit.inventory.clusters import END, History, as_events, histories, relisted, synced
 
-FEW = settings(max_examples=300, deadline=None)
+FEW = settings(max_examples=15, deadline=None)
 
 
 def outcome(events: Sequence[Event]) -> tuple[list[tuple[str, str]], list[str]]:

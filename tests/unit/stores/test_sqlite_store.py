@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def notify(revision: int, *, incident: str = "i-1", anew: bool = False, receiver
 
 
 @pytest.fixture
-def store(tmp_path: Path):
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
     opened = SqliteStore(tmp_path)
     yield opened
     opened.close()

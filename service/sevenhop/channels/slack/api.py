@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
@@ -38,7 +38,7 @@ class SlackApi:
                 response = await self._open().api_call(method, http_verb="GET", params=arguments)
             else:
                 response = await self._open().api_call(method, json=arguments)
-            return dict(response.data)
+            return cast("dict[str, Any]", response.data)
         except Exception as error:
             failure = _failure(method, error)
             if failure is None:
@@ -76,7 +76,7 @@ def _failure(method: str, error: Exception) -> DeliveryError | None:
         return UncertainDeliveryError(f"slack: {method}: no answer in time")
     if isinstance(error, aiohttp.ClientError | SlackClientError | OSError):
         return UncertainDeliveryError(f"slack: {method}: the connection broke ({type(error).__name__})")
-    if isinstance(error, ValueError | AttributeError | TypeError):
+    if isinstance(error, AttributeError | UnicodeDecodeError | LookupError):
         # An answer that is no JSON object: slack_sdk trips over it.
         return UncertainDeliveryError(f"slack: {method}: an answer that is not Slack's")
     return None

@@ -171,7 +171,7 @@ class SlackChannel:
             log.debug("the earlier message of incident %s is gone", notify.incident)
 
     async def _post(self, post: Post, metadata: dict[str, Any], *, thread_ts: str = "", channel: str = "") -> Place:
-        where = {"thread_ts": thread_ts} if thread_ts else {}
+        where: dict[str, Any] = {"thread_ts": thread_ts} if thread_ts else {}
         answer = await self._api.call(
             "chat.postMessage",
             channel=channel or self._channel,

@@ -52,9 +52,7 @@ NOT_NOW_EITHER = frozenset({"org_login_required", "team_added_to_org", "service_
 IN_DOUBT = frozenset({"internal_error", "fatal_error"})
 """Slack says of these that part of the operation may have been done."""
 
-GONE = frozenset(
-    {"message_not_found", "cant_update_message", "edit_window_closed", "is_inactive", "thread_not_found", "no_text"}
-)
+GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "is_inactive", "thread_not_found"})
 """What was to be edited cannot be: deleted by a person, too old, or not ours."""
 
 UNREADABLE = frozenset(

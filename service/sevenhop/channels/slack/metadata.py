@@ -34,7 +34,7 @@ class Place(msgspec.Struct, frozen=True):
     details_digest: str = ""
 
     def __str__(self) -> str:
-        return "/".join((self.channel, self.ts, self.details_ts, self.details_digest)).rstrip("/")
+        return f"{self.channel}/{self.ts}/{self.details_ts}/{self.details_digest}".rstrip("/")
 
     @classmethod
     def parse(cls, text: str) -> Place | None:

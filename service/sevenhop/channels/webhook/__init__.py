@@ -12,7 +12,7 @@ from sevenhop.channels.webhook.settings import WebhookSettings
 def _build(settings: WebhookSettings, clock: Clock, stream: TextIO | None) -> Channel:  # noqa: ARG001
     from sevenhop.channels.webhook.channel import WebhookChannel
 
-    return WebhookChannel(settings)
+    return WebhookChannel(settings, clock)
 
 
 WEBHOOK = ChannelSpec(
