@@ -32,7 +32,6 @@ from tests.fakes.slack_limits import mentions_in, refusal_of
 
 TOKEN = "xoxb-fake-token"
 CHANNEL = "C0123456789"
-READING = {"conversations.history", "conversations.replies", "chat.getPermalink", "auth.test"}
 
 
 @dataclass
@@ -71,7 +70,7 @@ class Posted:
     @property
     def payload(self) -> dict[str, Any]:
         """Of its metadata."""
-        return (self.metadata or {}).get("event_payload", {})
+        return dict((self.metadata or {}).get("event_payload", {}))
 
     @property
     def shown(self) -> str:
@@ -83,7 +82,8 @@ class Posted:
         return "\n".join(lines)
 
     def as_slack(self, *, with_metadata: bool) -> dict[str, Any]:
-        message = {"type": "message", "bot_id": self.bot_id, "ts": self.ts, "text": self.text, "blocks": self.blocks}
+        message: dict[str, Any] = {"type": "message", "bot_id": self.bot_id, "ts": self.ts, "text": self.text}
+        message["blocks"] = self.blocks
         if self.thread_ts:
             message["thread_ts"] = self.thread_ts
         if self.edits:

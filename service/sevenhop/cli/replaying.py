@@ -13,7 +13,7 @@ from sevenhop.core.alerts.rule import Rule
 from sevenhop.core.engine import Engine, Step
 from sevenhop.core.events import Event
 from sevenhop.rulebook.load import Rulebook
-from sevenhop.settings import Settings
+from sevenhop.settings import Settings, load_settings
 from sevenhop.sources.recording import Recording, RecordingError
 
 _BATCH = timedelta(milliseconds=100)
@@ -84,10 +84,10 @@ def engine_at(settings: Settings, path: str, at: datetime | None) -> tuple[Engin
     return engine, at or now
 
 
-def replay_rules(settings: Settings, path: str, rules: Iterable[Rule]) -> Iterator[AlertChanged]:
-    """What these rules would have said."""
-    recording = open_recording(path)
-    engine = build_engine(settings, Rulebook(tuple(rules), ()), recording.header.cluster)
+def replay_rules(path: Path, rules: Iterable[Rule]) -> Iterator[AlertChanged]:
+    """What these rules would have said, with default settings."""
+    recording = open_recording(str(path))
+    engine = build_engine(load_settings(None), Rulebook(tuple(rules), ()), recording.header.cluster)
     try:
         for _, step in steps(engine, recording):
             yield from step.changes

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, *, replay: Replay | None = None) -> int:
     Run one verb.
 
     Args:
-        replay: Feeds a recording through inventory and rules; given by the part that knows how.
+        replay: Feeds a recording through inventory and rules; None takes the core itself, with default settings.
     """
     verbs: dict[str, Callable[[argparse.Namespace], int]] = {
         "check": _check,
@@ -232,13 +232,17 @@ def _backtest(args: argparse.Namespace, replay: Replay | None) -> int:
     if not args.recording.exists():
         raise UsageError(f"{args.recording}: no such file; `sevenhop record` writes one")
     if replay is None:
-        raise UsageError("this installation cannot replay recordings")
+        from sevenhop.cli.replaying import replay_rules
+
+        replay = replay_rules
     book = _load(args)
     if book.problems:
         return _complain(book)
     rows = []
     for change in replay(args.recording, book.rules):
         alert = change.alert
+        if change.was is alert.state:
+            continue  # only its texts or its sight changed
         rows.append(
             {
                 "at": f"{change.at:%Y-%m-%d %H:%M:%S}",

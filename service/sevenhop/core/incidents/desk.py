@@ -42,7 +42,7 @@ from sevenhop.core.incidents.message import Situation, in_order, summary_of
 from sevenhop.core.incidents.notify import Decision, Quiet, is_flapping, next_look, notify_reason
 from sevenhop.core.incidents.routing import receivers_of
 from sevenhop.core.incidents.settings import DeskSettings
-from sevenhop.core.incidents.severity import with_severity
+from sevenhop.core.incidents.severity import highest, with_severity
 from sevenhop.core.incidents.silences import Silence, silence_of, silencing
 from sevenhop.core.incidents.wakes import Wakes
 from sevenhop.core.keeping import ALERTS, read_alert
@@ -453,6 +453,8 @@ class IncidentDesk:
         draft = Draft(incident, situation, contexts, now, self.settings)
         loud = [(member.alert.rule_id, member.severity) for member in causes]
         decided: list[tuple[str, Decision]] = []
+        if not incident.is_open and not incident.told:
+            self.decisions.note(now, incident.id, "", NotifyReason.NOT_DUE_NEVER_TOLD)
         for receiver in self._receivers(incident, [*causes, *symptoms]):
             decision = notify_reason(incident, incident.told_to(receiver), draft.shown, loud, quiet, now, self.settings)
             detail = silence.id if silence is not None and decision.reason is NotifyReason.NOT_DUE_SILENCED else ""
@@ -505,10 +507,15 @@ class IncidentDesk:
         )
 
     def _receivers(self, incident: Incident, members: Sequence[Member]) -> list[str]:
-        """Where any member is routed to, in the order of the settings, and everybody who was told before."""
+        """
+        Where any member is routed to, in the order of the settings, and everybody who was told before.
+
+        The loudest severity that was told stands: an incident that calms down is no first message for somebody else.
+        """
         found: dict[str, None] = {}
+        loudest = highest([incident.severity, *(told.severity for told in incident.told)])
         for member in members:
-            labels = self._labels(member, incident.key, incident.severity)
+            labels = self._labels(member, incident.key, loudest)
             for receiver in receivers_of(self.settings.route, labels, self.settings.receivers):
                 found[receiver] = None
         known = [receiver for receiver in self.settings.receivers if receiver in found]
