@@ -36,6 +36,9 @@ SLICE_EVENTS = 200
 
 STORE_RETRY_S = 2.0
 
+SHORTEST_WAIT_S = 0.005
+"""Even an engine that always wants to be called at once leaves the loop to others."""
+
 
 class Source(Protocol):
     """Turns the outside world into events until it is cancelled."""
@@ -119,7 +122,7 @@ class Embedded:
         """The next events, or none when the engine wants to be called by itself."""
         if self._wake is None:
             return self._drain(await self._inbox.get())
-        timeout = max((self._wake - self._clock()) / timedelta(seconds=1), 0.0)
+        timeout = max((self._wake - self._clock()) / timedelta(seconds=1), SHORTEST_WAIT_S)
         try:
             return self._drain(await asyncio.wait_for(self._inbox.get(), self._clock.real_s(timeout)))
         except TimeoutError:

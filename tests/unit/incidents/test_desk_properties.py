@@ -139,6 +139,7 @@ class Play:
 
     def _restart(self) -> None:
         self.scene.restart()
+        self.scene.step(self.now)  # as the engine does when it has loaded
 
 
 @settings(max_examples=150, deadline=None)

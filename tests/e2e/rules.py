@@ -1,0 +1,28 @@
+"""The shipped rules with shorter waits, for tests that run in real time."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.shared import ROOT
+
+
+def hurried_rules(folder: Path, hold: Mapping[str, str], keep: str = "1s") -> Path:
+    """
+    Copy the shipped rules into `folder`, with another `for:` (and `keep_firing_for:`) for some of them.
+
+    Args:
+        hold: Rule id to its `for:`.
+    """
+    target = folder / "rules"
+    shutil.copytree(ROOT / "rules", target, ignore=shutil.ignore_patterns("*.test.yaml"))
+    for rule, value in hold.items():
+        (path,) = target.rglob(f"{rule}.yaml")
+        text, waits = re.subn(r"(?m)^for: .*$", f"for: {value}", path.read_text("utf-8"))
+        text, keeps = re.subn(r"(?m)^keep_firing_for: .*$", f"keep_firing_for: {keep}", text)
+        assert (waits, keeps) == (1, 1), f"{rule} has no `for:` and `keep_firing_for:` of its own line"
+        path.write_text(text, "utf-8")
+    return target

@@ -1,0 +1,70 @@
+"""The local Slack server as a process that outlives the services under test."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any, Self
+
+from tests.fakes.slack_server import CHANNEL, TOKEN
+from tests.shared import ROOT
+
+
+class FakeSlack:
+    """`python -m tests.fakes.slack_server`, and what it has seen."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / "requests.jsonl"
+        self._process: subprocess.Popen[str] | None = None
+        self.base_url = ""
+
+    def __enter__(self) -> Self:
+        command = [sys.executable, "-m", "tests.fakes.slack_server", "--port", "0", "--log", str(self._log)]
+        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.base_url = self._process.stdout.readline().strip()
+        assert self.base_url.startswith("http"), "the local Slack did not start"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self._process.communicate(timeout=10)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Of a receiver that talks to it."""
+        return {"type": "slack", "token": TOKEN, "channel": CHANNEL, "base_url": self.base_url}
+
+    def messages(self) -> list[dict[str, Any]]:
+        """What stands in the channel, oldest first, without threads; each with its `edits`."""
+        return [message for message in self._get("messages") if not message["thread_ts"]]
+
+    def posts(self) -> list[dict[str, Any]]:
+        """Requests that posted in the channel itself (which notifies people), each with the time `at` in Unix s."""
+        return [r for r in self._get("requests") if r["method"] == "chat.postMessage" and not r["body"].get("thread_ts")]
+
+    def posts_about(self, text: str) -> list[dict[str, Any]]:
+        """Those posts whose body has this text."""
+        return [post for post in self.posts() if text in json.dumps(post["body"])]
+
+    def messages_about(self, text: str) -> list[dict[str, Any]]:
+        """Those messages that show this text, or did before an edit."""
+        return [message for message in self.messages() if text in json.dumps(message)]
+
+    def _get(self, what: str) -> Any:
+        url = self.base_url.removesuffix("api/") + f"_fake/{what}"
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return json.load(answer)
+
+
+def shown(message: dict[str, Any]) -> str:
+    """All that a person reads of a message, one text a line."""
+    lines = [str(message["text"])]
+    for block in message["blocks"]:
+        texts = [block.get("text"), *block.get("fields", []), *block.get("elements", [])]
+        lines += [t["text"] for t in texts if isinstance(t, dict) and isinstance(t.get("text"), str)]
+    return "\n".join(lines)
