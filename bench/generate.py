@@ -5,11 +5,20 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Any
 
 PRODUCT = "NVIDIA-H100-80GB-HBM3"
 PADDING = "x" * 900  # managed fields, env and mounts make a real pod about 8 KB; the decoder skips them
 TIME = "2026-11-30T03:00:00Z"
+
+
+class Every(StrEnum):
+    """What every generated line does."""
+
+    MIXED = "mix 80/15/5"
+    FACTS = "every line changes facts"
+    ALERTS = "every line changes alerts"
 
 
 def node(number: int, *, gpus: int = 8) -> dict[str, Any]:
@@ -65,8 +74,23 @@ def deployment(number: int, replicas: int, *, gpus: int) -> list[dict[str, Any]]
     return made
 
 
-def pod(number: int, of: int, *, gpus: int, node_name: str, ready: bool = True, version: int = 1) -> dict[str, Any]:
-    """Pod `number` of deployment `of`, about 8 KB as JSON; without a node it is Pending and Unschedulable."""
+def pod(
+    number: int,
+    of: int,
+    *,
+    gpus: int,
+    node_name: str,
+    ready: bool = True,
+    version: int = 1,
+    fails: bool = False,
+    priority: int = 0,
+) -> dict[str, Any]:
+    """
+    Pod `number` of deployment `of`, about 8 KB as JSON; without a node it is Pending and Unschedulable.
+
+    One that is not ready is starting, within the hour that its startup probe grants; one that `fails` crashes in a
+    loop.  Every version differs in a condition that no fact is derived from, as status-only updates do.
+    """
     name = f"model-{of:05}" if gpus else f"web-{of:05}"
     conditions = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": TIME}]
     status: dict[str, Any] = {
@@ -74,7 +98,7 @@ def pod(number: int, of: int, *, gpus: int, node_name: str, ready: bool = True, 
         "podIP": f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}",
     }
     if node_name:
-        conditions.append({"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": TIME})
+        conditions.append({"type": "Ready", "status": "True" if ready and not fails else "False", "lastTransitionTime": TIME})
         status["containerStatuses"] = [
             {
                 "name": "engine",
@@ -85,6 +109,10 @@ def pod(number: int, of: int, *, gpus: int, node_name: str, ready: bool = True, 
                 "state": {"running": {"startedAt": TIME}},
             }
         ]
+        if fails:
+            status["containerStatuses"][0] |= {"ready": False, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+        probed = {"type": "example.com/Probed", "status": "True", "message": f"probe {version}"}
+        conditions.append(probed)
     else:
         conditions[0] |= {
             "status": "False",
@@ -94,7 +122,7 @@ def pod(number: int, of: int, *, gpus: int, node_name: str, ready: bool = True, 
         }
         status["phase"] = "Pending"
     status["conditions"] = conditions
-    spec: dict[str, Any] = {"containers": [_container(name, gpus)], "schedulerName": "default-scheduler", "priority": 0}
+    spec: dict[str, Any] = {"containers": [_container(name, gpus)], "schedulerName": "default-scheduler", "priority": priority}
     if node_name:
         spec["nodeName"] = node_name
     return {
@@ -123,12 +151,13 @@ def line(kind: str, obj: dict[str, Any]) -> bytes:
 
 
 def mixed_lines(
-    count: int, *, deployments: int, replicas: int, every_changes: bool = False, seed: int = 7
+    count: int, *, deployments: int, replicas: int, every: Every = Every.MIXED, nodes: int = 1000, seed: int = 7
 ) -> Iterator[bytes]:
     """
     Watch lines of a busy cluster, 8 KB each.
 
-    80 % status-only, 15 % a fact changes (readiness flips), 5 % create or delete; with `every_changes` flips alone.
+    Mixed: 80 % status-only, 15 % a fact changes (readiness flips), 5 % create or delete.  Else every line changes
+    facts, or begins and ends alerts (pods crash and recover).
     """
     rng = random.Random(seed)
     ready: dict[int, bool] = {}
@@ -137,15 +166,15 @@ def mixed_lines(
     for version in range(2, count + 2):
         of = rng.randrange(deployments)
         number = of * replicas + rng.randrange(replicas)
-        host = f"node-{number // 4 % 1000:05}"
-        chance = 0.9 if every_changes else rng.random()
+        host = f"node-{number // 4 % nodes:05}"
+        chance = rng.random() if every is Every.MIXED else 0.9
         if chance < 0.80:
-            yield line(
-                "MODIFIED", pod(number, of, gpus=2, node_name=host, ready=ready.get(number, True), version=version)
-            )
+            now = ready.get(number, True)
+            yield line("MODIFIED", pod(number, of, gpus=2, node_name=host, ready=now, version=version))
         elif chance < 0.95:
-            ready[number] = not ready.get(number, True)
-            yield line("MODIFIED", pod(number, of, gpus=2, node_name=host, ready=ready[number], version=version))
+            now = ready[number] = not ready.get(number, True)
+            bad = every is Every.ALERTS and not now
+            yield line("MODIFIED", pod(number, of, gpus=2, node_name=host, ready=now, version=version, fails=bad))
         elif alive and rng.random() < 0.5:
             gone, its = alive.pop()
             yield line("DELETED", pod(gone, its, gpus=2, node_name=host, version=version))
@@ -169,6 +198,7 @@ def _container(name: str, gpus: int) -> dict[str, Any]:
         "image": "vllm/vllm-openai:v0.11.0",
         "args": ["--model", f"org/{name}", "--tensor-parallel-size", str(gpus)],
         "resources": resources,
+        "startupProbe": {"httpGet": {"path": "/health", "port": 8000}, "periodSeconds": 30, "failureThreshold": 120},
         "env": _env(),
     }
 

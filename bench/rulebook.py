@@ -33,7 +33,8 @@ def rulebook_of(count: int) -> Rulebook:
     shipped = shipped_rules()
     known = len(load_rulebook([shipped], FACTS).rules)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder = Path(name) / "self"
+        folder.mkdir()
         for number, (subject, expr) in zip(range(count - known), _expressions(), strict=False):
             (folder / f"generated-{number:03}.yaml").write_text(_rule(f"generated-{number:03}", subject, expr))
         book = load_rulebook([shipped, folder], FACTS)
@@ -53,6 +54,8 @@ def _expressions() -> Iterator[tuple[SubjectKind, str]]:
 
 
 def _condition(spec: FactSpec) -> str:
+    if spec.values:
+        return f'{spec.name} == "{spec.values[-1]}" && workload == "no-such"'
     return _NEVER_TRUE[spec.type].format(spec.name)
 
 

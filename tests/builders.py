@@ -253,7 +253,12 @@ def _template(labels: Mapping[str, str], spec: p.PodSpec) -> p.ControllerTemplat
 
 
 def replicaset(
-    of: c.Controller, revision: str = "aaaa", *, replicas: int | None = None, created: int | None = None, number: int = 1
+    of: c.Controller,
+    revision: str = "aaaa",
+    *,
+    replicas: int | None = None,
+    created: int | None = None,
+    number: int = 1,
 ) -> c.Controller:
     """The ReplicaSet of a Deployment's template; `created` of its `replicas` exist, `number` is its revision."""
     wanted = (of.spec.replicas or 0) if replicas is None else replicas

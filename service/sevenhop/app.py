@@ -84,6 +84,7 @@ def desk_of(settings: Settings) -> DeskSettings:
         route=_route(settings.route),
         group_wait=settings.incidents.group_wait,
         repeat_interval=settings.incidents.repeat_interval,
+        recall_wait=settings.incidents.recall_wait,
         link=settings.incidents.link,
     )
 

@@ -83,6 +83,13 @@ class IncidentSettings(_Section):
     repeat_interval: Duration = Field(
         timedelta(hours=4), description="A reminder while an incident stays open, as Alertmanager's default."
     )
+    recall_wait: Duration = Field(
+        timedelta(minutes=10),
+        description=(
+            "Where the state was lost, an incident that a channel still shows may stay unconfirmed for so long; then "
+            "it is told as ended."
+        ),
+    )
     link: str = Field("", description="Address of your runbooks; shown at the end of each message.")
 
 

@@ -45,7 +45,8 @@ class FakeSlack:
 
     def posts(self) -> list[dict[str, Any]]:
         """Requests that posted in the channel itself (which notifies people), each with the time `at` in Unix s."""
-        return [r for r in self._get("requests") if r["method"] == "chat.postMessage" and not r["body"].get("thread_ts")]
+        posts = [request for request in self._get("requests") if request["method"] == "chat.postMessage"]
+        return [post for post in posts if not post["body"].get("thread_ts")]
 
     def posts_about(self, text: str) -> list[dict[str, Any]]:
         """Those posts whose body has this text."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from datetime import datetime
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from sevenhop.core.effects import Notify
+from sevenhop.core.events import Recalled
 
 
 class DeliveryError(Exception):
@@ -67,4 +69,18 @@ class Channel(Protocol):
 
     async def close(self) -> None:
         """Give connections back."""
+        ...
+
+
+@runtime_checkable
+class RecallingChannel(Protocol):
+    """A channel that can tell what it still shows, for a state that was lost."""
+
+    async def recall(self, receiver: str, now: datetime) -> list[Recalled]:
+        """
+        What is shown of each incident, newest first.
+
+        Raises:
+            DeliveryError: It cannot be read; permanent if it may not.
+        """
         ...

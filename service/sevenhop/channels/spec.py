@@ -17,7 +17,8 @@ Clock = Callable[[], datetime]
 class ChannelSettings(BaseModel):
     """Settings of one receiver; `type` names the channel."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # An error that repeats what was given would repeat a token.
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

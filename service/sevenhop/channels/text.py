@@ -52,6 +52,9 @@ _ENDS = {
     "subject_gone": "ENDED: the object is gone",
     "rule_changed": "ENDED: the rule was changed",
     "rule_removed": "ENDED: the rule was removed",
+    "blind": "ENDED: not confirmed for too long",
+    "explained": "ENDED: another incident explains it",
+    "state_lost": "ENDED: unknown when, our state was lost",
 }
 
 

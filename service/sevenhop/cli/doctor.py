@@ -59,6 +59,10 @@ def text_of(report: dict[str, Any]) -> str:
         outbox = report["outbox"]
         parts.append(f"Outbox: {outbox['waiting']} waiting, the oldest for {outbox['oldest_due_s']} s")
         parts += [f"Receiver {name} fails: {why}" for name, why in outbox["failing"].items()]
+        parts += [
+            f"Receiver {name} is no longer configured, {count} messages wait for it; add it again, or they stay"
+            for name, count in outbox.get("unclaimed", {}).items()
+        ]
     if report.get("stalled"):
         parts.append(f"Input waits: {report['stalled']}")
     if "outbox" not in report:

@@ -11,11 +11,18 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 
 from sevenhop.cli.output import UsageError, fail
 from sevenhop.version import __version__
+
+TRACEBACK = "SEVENHOP_TRACEBACK"
+"""Environment variable that shows where something of ours broke."""
+
+EXIT_BROKEN = 5
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "scan": ("sevenhop.cli.scan", "look at a cluster once: workloads, hops, what would alert, what cannot be seen"),
@@ -66,10 +73,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+    except RecursionError:
+        fail("something in the input is nested too deeply to be read")
+        return 2
     except BrokenPipeError:
         # The reader (head, less) has gone; that is its right.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        named = f"{error.filename}: " if error.filename else ""
+        fail(f"{named}{error.strerror or error}")
+        return 2
+    except Exception as error:  # the last line of defence: a person gets a sentence, not a traceback
+        if os.environ.get(TRACEBACK):
+            raise
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name}:{place.lineno}"
+        fail(f"something of ours broke ({type(error).__name__} at {where}: {error}); {TRACEBACK}=1 shows all of it")
+        return EXIT_BROKEN
 
 
 if __name__ == "__main__":

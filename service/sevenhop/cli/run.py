@@ -8,7 +8,10 @@ import contextlib
 import logging
 import signal
 import sys
-from typing import Any
+from collections.abc import Coroutine
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from sevenhop.cli.cluster import (
     UnreachableError,
@@ -20,7 +23,15 @@ from sevenhop.cli.cluster import (
 )
 from sevenhop.cli.output import UsageError, fail
 
-STOP_WITHIN_S = 4.0
+if TYPE_CHECKING:
+    import msgspec
+
+    from sevenhop.core.events import Event
+    from sevenhop.sources.kubernetes.observe import Record
+    from sevenhop.sources.kubernetes.source import KubernetesSource
+    from sevenhop.sources.recording import Recorder
+
+STOP_WITHIN_S = 2.0
 EXIT_STATE = 4
 EXIT_BROKEN = 5
 
@@ -60,11 +71,11 @@ async def _serve(args: argparse.Namespace, settings: Any) -> int:
     from sevenhop.runtime.clock import Clock
     from sevenhop.runtime.control import Control
     from sevenhop.runtime.doctor import doctor_report
+    from sevenhop.runtime.garbage import keep_pauses_short
     from sevenhop.runtime.reload import Reloader
     from sevenhop.sources.kubernetes.limits import Limits
     from sevenhop.sources.kubernetes.source import KubernetesSource
-    from sevenhop.sources.recording import Recorder
-    from sevenhop.stores.sqlite import SqliteStore
+    from sevenhop.stores.sqlite import SqliteStore, StoreError
 
     clock = Clock()
     rulebook = build_rulebook(settings)
@@ -78,39 +89,94 @@ async def _serve(args: argparse.Namespace, settings: Any) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     with contextlib.closing(store):
-        api = await connect(settings)
-        name = cluster_name(settings)
-        engine = build_engine(settings, rulebook, name)
-        embedded = build_embedded(settings, engine, store, clock)
-        limits = Limits(
-            silence_s=settings.kubernetes.silence_limit.total_seconds(),
-            discovery_s=settings.kubernetes.discovery_interval.total_seconds(),
-        )
-        recorder = Recorder(args.record, cluster=name, started_at=clock()) if args.record else None
-        source = KubernetesSource(api, clock=clock, limits=limits, record=recorder)
-        control = Control(
-            engine, embedded.emit, clock, lambda: doctor_report(embedded, source, store, settings, clock())
-        )
-        await control.start(settings.state)
-        logging.getLogger("sevenhop").info(
-            "watching %s (%s) with %d rules; state in %s; receivers: %s",
-            name, api.base_url, len(rulebook.rules), settings.state, ", ".join(settings.receivers),
-        )  # fmt: skip
-        running = asyncio.create_task(embedded.run([source, Reloader(settings, rulebook, embedded)]))
-        stopped = asyncio.create_task(stopping.wait())
+        async with await connect(settings) as api:
+            name = cluster_name(settings)
+            engine = build_engine(settings, rulebook, name)
+            embedded = build_embedded(settings, engine, store, clock)
+            limits = Limits(
+                silence_s=settings.kubernetes.silence_limit.total_seconds(),
+                discovery_s=settings.kubernetes.discovery_interval.total_seconds(),
+            )
+            recorder = _open_recorder(args.record, name, clock()) if args.record else None
+            source = KubernetesSource(api, clock=clock, limits=limits, record=recorder and _careful(recorder))
+            control = Control(
+                engine, embedded.emit, clock, lambda: doctor_report(embedded, source, store, settings, clock())
+            )
+            tidying = asyncio.create_task(keep_pauses_short(lambda: is_listed(source)))
+            try:
+                try:
+                    await control.start(settings.state)
+                except OSError as error:
+                    why = error.strerror or error
+                    raise StoreError(f"{settings.state}: no socket there: {why}; choose another --state") from None
+                logging.getLogger("sevenhop").info(
+                    "watching %s (%s) with %d rules; state in %s; receivers: %s",
+                    name, api.base_url, len(rulebook.rules), settings.state, ", ".join(settings.receivers),
+                )  # fmt: skip
+                return await _until_stopped(embedded.run([source, Reloader(settings, rulebook, embedded)]), stopping)
+            finally:
+                tidying.cancel()
+                await control.close()
+                await embedded.close()
+                if recorder is not None:
+                    _close(recorder)
+
+
+async def _until_stopped(work: Coroutine[Any, Any, None], stopping: asyncio.Event) -> int:
+    running = asyncio.create_task(work)
+    stopped = asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait([running, stopped], return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            return _why_ended(running)
+        running.cancel()
+        # What hangs is left: the outbox knows what was under way, and asks for it at the next start.
+        await asyncio.wait([running], timeout=STOP_WITHIN_S)
+        return 0
+    finally:
+        stopped.cancel()
+
+
+def is_listed(source: KubernetesSource) -> bool:
+    """Whether every kind was listed once, or cannot be."""
+    return all(row.state.value != "not_synced" for row in source.status())
+
+
+def _open_recorder(path: str, cluster: str, now: datetime) -> Recorder:
+    from sevenhop.sources.recording import Recorder, RecordingError
+
+    try:
+        return Recorder(Path(path), cluster=cluster, started_at=now)
+    except RecordingError as error:
+        raise UsageError(f"--record: {error}") from None
+
+
+def _close(recorder: Recorder) -> None:
+    from sevenhop.sources.recording import RecordingError
+
+    try:
+        recorder.close()
+    except RecordingError as error:
+        logging.getLogger("sevenhop").error("the recording lacks its end: %s", error)
+
+
+def _careful(recorder: Recorder) -> Record:
+    """A recording that fails, such as on a full disk, ends alone: watching goes on."""
+    from sevenhop.sources.recording import RecordingError
+
+    failed = False
+
+    def take(event: Event, raw: bytes | msgspec.Raw | None = None) -> None:
+        nonlocal failed
+        if failed:
+            return
         try:
-            await asyncio.wait([running, stopped], return_when=asyncio.FIRST_COMPLETED)
-            if running.done():
-                return _why_ended(running)
-            running.cancel()
-            await asyncio.wait([running], timeout=STOP_WITHIN_S)
-            return 0
-        finally:
-            stopped.cancel()
-            await control.close()
-            await api.close()
-            if recorder is not None:
-                recorder.close()
+            recorder(event, raw)
+        except RecordingError as error:
+            failed = True
+            logging.getLogger("sevenhop").error("recording ended, watching goes on: %s", error)
+
+    return take
 
 
 def _why_ended(running: asyncio.Task[None]) -> int:
@@ -119,7 +185,9 @@ def _why_ended(running: asyncio.Task[None]) -> int:
         error = error.exceptions[0]
     if error is None:
         return 0
-    logging.getLogger("sevenhop").critical("ended, state is safe: %s", error, exc_info=error)
-    if isinstance(error, UnreachableError):
+    from sevenhop.stores.sqlite import StoreError
+
+    if isinstance(error, UnreachableError | StoreError):
         raise error
+    logging.getLogger("sevenhop").critical("ended, state is safe: %s", error, exc_info=error)
     return EXIT_BROKEN

@@ -44,7 +44,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         title: What, for whom, in under 120 characters.
         status: ``firing`` or ``resolved``.
-        lines: In the order in which they are read (design §7).
+        lines: In the order in which they are read (docs/howto/read-an-alert.md).
         labels: With the outward names (`inference_workload`, `inference_workload_component`, …).
         details: For the thread: evidence and history, in order.
         end_reason: Of a resolved one: ``recovered``, ``subject_gone``, …; only the first is green.

@@ -49,7 +49,9 @@ def namespace(name: str) -> Item:
     return Item("Namespace", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
 
-def container(name: str, image: str, *, gpus: int = 0, command: tuple[str, ...] = (), args: tuple[str, ...] = ()) -> Any:
+def container(
+    name: str, image: str, *, gpus: int = 0, command: tuple[str, ...] = (), args: tuple[str, ...] = ()
+) -> Any:
     """One container that asks for 4 CPUs, 32Gi, and `gpus` GPUs."""
     resources: Manifest = {"requests": {"cpu": "4", "memory": "32Gi"}}
     if gpus:
@@ -59,6 +61,10 @@ def container(name: str, image: str, *, gpus: int = 0, command: tuple[str, ...] 
         made["command"] = list(command)
     if args:
         made["args"] = list(args)
+    if gpus:
+        # A model loads for minutes: without a start-up probe nobody could tell that from a hang.
+        probe = {"httpGet": {"path": "/health", "port": 8000}, "periodSeconds": 10}
+        made |= {"startupProbe": {**probe, "failureThreshold": 60}, "readinessProbe": probe}
     return made
 
 

@@ -40,6 +40,9 @@ LOAD_S = 50.0
 BUILT_BEFORE = timedelta(hours=3)
 """The world is that old when the story begins, so that nothing of it counts as a recent change."""
 
+_LONGEST_MOVE = timedelta(seconds=10)
+"""Time passes in moves that can be watched."""
+
 _SETTLED_WITHIN_S = 20.0
 _LOOK_EVERY_S = 0.002
 _LEAST_WAIT_S = 0.05
@@ -53,7 +56,7 @@ class StageError(Exception):
 
 
 class StageClock(Clock):
-    """The stage's virtual time for the runtime: it stands still between moves, so waiting for it is only a fall-back."""
+    """The stage's time for the runtime: it stands still between moves, so that waiting for it is only a fall-back."""
 
     def __init__(self, virtual: VirtualClock) -> None:
         super().__init__(virtual())
@@ -73,11 +76,9 @@ class Stage:
         clock: Virtual time, UTC.
     """
 
-    def __init__(
-        self, cluster: SimulatedCluster, clock: VirtualClock, engine: Engine, embedded: Embedded, source: KubernetesSource
-    ) -> None:
+    def __init__(self, cluster: SimulatedCluster, engine: Engine, embedded: Embedded, source: KubernetesSource) -> None:
         self.cluster = cluster
-        self.clock = clock
+        self.clock: VirtualClock = cluster.clock
         self.engine = engine
         self.embedded = embedded
         self._source = source
@@ -88,21 +89,29 @@ class Stage:
     def _heard(self, step: Step) -> None:
         self._due = step.next_wake
 
-    async def advance(self, until: datetime, pace: Pace) -> None:
-        """Let time pass, stopping wherever something is due; everyone has caught up when it returns."""
+    async def advance(self, until: datetime, pace: Pace, look: Callable[[datetime], None]) -> None:
+        """
+        Let time pass, stopping wherever something is due.
+
+        Args:
+            pace: Awaited before each move, with the time that will be.
+            look: Called after each move, when everyone has caught up.
+        """
         while True:
             due = self.cluster.settle()
             await self.settle()
-            at = min(moment for moment in (until, due, self._due) if moment is not None)
-            at = max(at, self.clock())
+            now = self.clock()
+            look(now)
+            if now >= until:
+                return
+            moments = (until, due, self._due, now + _LONGEST_MOVE)
+            at = max(now, min(moment for moment in moments if moment is not None))
             await pace(at)
             self.clock.advance_to(at)
             self.cluster.settle()
             await self.settle()
+            # The engine wakes by a timer of real time otherwise; told the time, it does what is due by now.
             await self.embedded.emit([Tick(at=at)])
-            await self.settle()
-            if at >= until:
-                return
 
     async def settle(self) -> None:
         """
@@ -165,7 +174,7 @@ async def open_stage(world: World, begins: datetime, folder: Path, stream: TextI
     try:
         embedded = build_embedded(settings, engine, store, StageClock(clock), stream)
         async with cluster.server.serve() as url, ApiServer(Access(base_url=url)) as api:
-            stage = Stage(cluster, clock, engine, embedded, KubernetesSource(api, clock=clock))
+            stage = Stage(cluster, engine, embedded, KubernetesSource(api, clock=clock))
             running = stage.run()
             try:
                 await stage.settle()

@@ -87,15 +87,22 @@ def _after(minutes: int, seconds: int = 0) -> timedelta:
 _DECODE = {"nvidia.com/dynamo-graph-deployment-name": "llama-70b", "nvidia.com/dynamo-component": "decode"}
 
 
+def _spec(**fields: Any) -> dict[str, Any]:
+    return {"spec": fields}
+
+
 def _gpus(node: str, allocatable: int) -> Patch:
-    """The capacity stays: a broken GPU is still there, only not offered any more."""
-    return Patch("Node", "", node, {"status": {"allocatable": {GPU: str(allocatable)}}}, "status")
+    """A GPU off the bus is gone for the driver too, so the device plugin reports neither capacity nor allocatable."""
+    amount = {GPU: str(allocatable)}
+    return Patch("Node", "", node, {"status": {"allocatable": amount, "capacity": amount}}, "status")
 
 
 def _summarizer(most: int) -> tuple[Action, ...]:
     """Its InferenceService, and what KServe and the HorizontalPodAutoscaler make of that."""
     return (
-        Patch("InferenceService.serving.kserve.io", "docs", "summarizer", {"spec": {"predictor": {"maxReplicas": most}}}),
+        Patch(
+            "InferenceService.serving.kserve.io", "docs", "summarizer", {"spec": {"predictor": {"maxReplicas": most}}}
+        ),
         Patch("HorizontalPodAutoscaler.autoscaling", "docs", "summarizer-predictor", {"spec": {"maxReplicas": most}}),
         Patch("Deployment.apps", "docs", "summarizer-predictor", {"spec": {"replicas": most}}),
     )
@@ -130,7 +137,7 @@ SHORTAGE = Story(
             (_gpus("gpu-05", 8), *_summarizer(4)),
         ),
     ),
-    ends=_after(7, 0),
+    ends=_after(6, 15),
     moral="GPUs were free, but no two on one node: the message said so, and who could give.",
 )
 
@@ -139,7 +146,7 @@ SURGE = Story(
     summary="a rollout waits for the GPUs of its own old pods",
     about="coder is about to get a new version, on a cluster without room for one pod more.",
     world=world.full_rollout,
-    subject=("dev", "coder", ""),
+    subject=("dev", "coder", "engine"),
     rule="rollout-surge-blocked",
     steps=(
         Step(
@@ -167,7 +174,7 @@ SURGE = Story(
             ),
         ),
     ),
-    ends=_after(10, 30),
+    ends=_after(8, 45),
     moral="It looked like a shortage of GPUs and was none: nobody was asked to give any.",
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from sevenhop.demo.manifests import Item, Manifest, container, deployment, reference, service
+from sevenhop.demo.manifests import GPU, Item, Manifest, container, deployment, reference, service
 
 VLLM = "vllm/vllm-openai:v0.15.1"
 DYNAMO = "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.4.0"
@@ -22,7 +22,7 @@ class Part(NamedTuple):
         type: frontend, prefill or decode.
         replicas: As the graph asks for.
         least: Its `minAvailable`.
-        args: Beyond the model, for workers.
+        selector: Of its pods' nodes.
     """
 
     type: str
@@ -60,7 +60,7 @@ def dynamo(
 
 def _component(part: Part, name: str, model: str, revision: str) -> Manifest:
     is_worker = part.type != "frontend"
-    args = ("--model", model, "--served-model-name", name, "--revision", revision) if is_worker else ()
+    args: tuple[str, ...] = ("--model", model, "--served-model-name", name, "--revision", revision) * is_worker
     if part.gpus > 1:
         args += ("--tensor-parallel-size", str(part.gpus))
     if is_worker:
@@ -97,11 +97,16 @@ def kserve(
     }
     spec = {"predictor": {"minReplicas": least, "maxReplicas": most, "model": model}}
     modes = {"serving.kserve.io/deploymentMode": "Standard", "serving.kserve.io/autoscalerClass": "hpa"}
-    own = _object("serving.kserve.io/v1beta1", "InferenceService", name, space, spec, annotations=modes | {**annotations})
+    notes = {**modes, **annotations}
+    own = _object("serving.kserve.io/v1beta1", "InferenceService", name, space, spec, annotations=notes)
     child = f"{name}-predictor"
-    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": child}
-    metric = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
-    limits = {"scaleTargetRef": target, "minReplicas": least, "maxReplicas": most, "metrics": [metric]}
+    cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}
+    limits = {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": child},
+        "minReplicas": least,
+        "maxReplicas": most,
+        "metrics": [{"type": "Resource", "resource": cpu}],
+    }
     scaler = _object("autoscaling/v2", "HorizontalPodAutoscaler", child, space, limits)
     scaler["metadata"]["ownerReferences"] = [reference(own)]
     pod = {"containers": [container("kserve-container", KSERVE, gpus=gpus, args=(f"--model_name={name}",))]}
@@ -133,11 +138,24 @@ def plain(name: str, space: str, model: str, *, gpus: int, annotations: Mapping[
     ]
 
 
+def budget(name: str, space: str, least: int) -> Item:
+    """A PodDisruptionBudget for a `plain` server: its floor."""
+    spec = {"minAvailable": least, "selector": {"matchLabels": {"app": name}}}
+    return Item("PodDisruptionBudget.policy", _object("policy/v1", "PodDisruptionBudget", name, space, spec))
+
+
 def notebook(name: str, space: str, node: str) -> Item:
     """A bare pod with one GPU that somebody started on a node of their choice."""
-    pod = {"containers": [container("jupyter", "quay.io/jupyter/pytorch-notebook:cuda12", gpus=1)]}
-    pod["nodeSelector"] = {"kubernetes.io/hostname": node}  # type: ignore[assignment]
+    pod = {
+        "containers": [{**container("jupyter", "quay.io/jupyter/pytorch-notebook:cuda12"), "resources": _one_gpu()}],
+        "nodeSelector": {"kubernetes.io/hostname": node},
+    }
     return Item("Pod", _object("v1", "Pod", name, space, pod))
+
+
+def _one_gpu() -> Manifest:
+    amounts = {"cpu": "4", "memory": "32Gi", GPU: "1"}
+    return {"requests": amounts, "limits": amounts}
 
 
 def _object(

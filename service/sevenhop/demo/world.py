@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sevenhop.demo.manifests import Item, cpu_node, gpu_node, namespace
-from sevenhop.demo.workloads import OWNER, TIER, Part, dynamo, kserve, notebook, plain
+from sevenhop.demo.workloads import OWNER, TIER, Part, budget, dynamo, kserve, notebook, plain
 
 
 class Round(NamedTuple):
@@ -44,7 +44,7 @@ def crowded() -> World:
     """
     decode, prefill, frontend = _LLAMA
     owner = {TIER: "critical", OWNER: "@llm-serving"}
-    critical = {TIER: "critical", OWNER: "@search"}
+    critical, standard = ({TIER: tier, OWNER: "@search"} for tier in ("critical", "standard"))
     models = [
         *(namespace(name) for name in ("chat", "docs", "search", "research")),
         *dynamo(
@@ -69,7 +69,8 @@ def crowded() -> World:
             annotations={TIER: "batch", OWNER: "@docs"},
         ),
         *plain("ranker", "search", "BAAI/bge-reranker-v2-gemma", gpus=2, annotations=critical),
-        *plain("embed", "search", "intfloat/e5-mistral-7b-instruct", gpus=1, annotations={**critical, TIER: "standard"}),
+        *plain("embed", "search", "intfloat/e5-mistral-7b-instruct", gpus=1, annotations=standard),
+        budget("embed", "search", 3),
     ]
     return World(
         "prod-eu",

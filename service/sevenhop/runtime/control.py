@@ -60,7 +60,8 @@ class Control:
         path = folder / SOCKET
         with contextlib.suppress(FileNotFoundError):
             path.unlink()  # of an earlier process: the folder's lock says that none is running
-        self._runner = web.AppRunner(app, access_log=None)
+        # The default would wait a minute for an answer that nobody reads any more.
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
         await self._runner.setup()
         await web.UnixSite(self._runner, str(path)).start()
         path.chmod(0o600)

@@ -116,6 +116,7 @@ def doctor_report(
             "waiting": waiting,
             "oldest_due_s": max(0, round(now.timestamp() - oldest)) if oldest is not None else 0,
             "failing": embedded.outbox_failures(),
+            "unclaimed": embedded.unclaimed(),
         },
         "stalled": embedded.stalled,
         "state": str(settings.state),

@@ -12,6 +12,7 @@ A batch is acknowledged only after its state and effects are stored in one trans
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
@@ -22,6 +23,7 @@ from sevenhop.core.engine import Engine, Step
 from sevenhop.core.events import Event
 from sevenhop.runtime.clock import Clock
 from sevenhop.runtime.outbox import Outbox
+from sevenhop.runtime.recall import Recall
 from sevenhop.stores.sqlite import SqliteStore, StoreBusyError
 
 log = logging.getLogger("sevenhop.runtime")
@@ -35,6 +37,9 @@ SLICE_EVENTS = 200
 """Events handled before other tasks get a turn: a few milliseconds."""
 
 STORE_RETRY_S = 2.0
+
+RECALL_WITHIN_S = 10.0
+"""After an empty start the channels are asked first what they show; one that does not answer is asked again later."""
 
 SHORTEST_WAIT_S = 0.005
 """Even an engine that always wants to be called at once leaves the loop to others."""
@@ -56,6 +61,7 @@ class Embedded:
         self._clock = clock
         self._inbox: asyncio.Queue[list[Event]] = asyncio.Queue(maxsize=INBOX_BATCHES)
         self._wake: datetime | None = None
+        self._stepping = asyncio.Lock()  # a step is stored before the next one is taken, whoever takes it
         self.stalled = ""  # why input is not taken, empty while it is
         self.observers: list[Callable[[Step], None]] = []
         self._asked = 0
@@ -76,21 +82,30 @@ class Embedded:
         """The runtime's time."""
         return self._clock()
 
+    def unclaimed(self) -> dict[str, int]:
+        """Receivers that are no longer configured, with the number of messages that wait for them."""
+        return self._outbox.unclaimed()
+
+    async def close(self) -> None:
+        """After `run`: give the channels' connections back."""
+        await self._outbox.close()
+
     def outbox_failures(self) -> dict[str, str]:
         """Receiver to its last failure, while it fails."""
         return dict(self._outbox.failures)
 
     async def reload(self, rules: Iterable[Rule]) -> None:
         """Go on with other rules, stored like any other step."""
-        step, reloaded = self.engine.reload(rules, self._clock())
-        self._wake = step.next_wake
+        async with self._stepping:
+            step, reloaded = self.engine.reload(rules, self._clock())
+            self._wake = step.next_wake
+            await self._commit(step)
         for rule_id, subjects in reloaded.demoted:
             log.warning("new rule %s would fire on %d subjects at once: told as one digest", rule_id, subjects)
         log.info(
             "rulebook reloaded: %d new, %d changed, %d removed",
             *map(len, (reloaded.added, reloaded.changed, reloaded.removed)),
         )
-        await self._commit(step)
 
     async def run(self, sources: Sequence[Source]) -> None:
         """
@@ -103,6 +118,12 @@ class Embedded:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._outbox.run(), name="outbox")
             tasks.create_task(self._loop(), name="engine")
+            if self.engine.desk.may_have_forgotten(self._clock()):
+                recall = Recall(self._outbox.channels, self._clock)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(RECALL_WITHIN_S):
+                        await self.emit(await recall.once())
+                tasks.create_task(recall.run(self.emit), name="recall")
             for source in sources:
                 tasks.create_task(source.run(self.emit), name=type(source).__name__)
 
@@ -110,9 +131,10 @@ class Embedded:
         while True:
             batch = await self._next()
             for start in range(0, max(len(batch), 1), SLICE_EVENTS):
-                step = self.engine.handle(batch[start : start + SLICE_EVENTS], self._clock())
-                self._wake = step.next_wake
-                await self._commit(step)
+                async with self._stepping:
+                    step = self.engine.handle(batch[start : start + SLICE_EVENTS], self._clock())
+                    self._wake = step.next_wake
+                    await self._commit(step)
                 for observe in self.observers:
                     observe(step)
                 self._done += len(batch[start : start + SLICE_EVENTS])

@@ -52,7 +52,10 @@ class Deployments:
             wanted = desired
         self._scale(new, wanted)
         if old_total:
-            ready = sum(int((rs.get("status") or {}).get("readyReplicas", 0)) for rs in owned)
+            # Replicas that were told to leave count no longer, although their ReplicaSet has yet to say so.
+            ready = sum(
+                min(rs["spec"]["replicas"], int((rs.get("status") or {}).get("readyReplicas", 0))) for rs in owned
+            )
             may_leave = ready - (desired - unavailable)
             for rs in sorted(old, key=lambda rs: str(rs["metadata"]["creationTimestamp"])):
                 # Replicas that never became ready serve nobody: they leave first.

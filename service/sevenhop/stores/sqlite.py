@@ -11,7 +11,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -88,6 +88,7 @@ class SqliteStore:
             StoreError: The folder cannot be written, or another process has it.
         """
         self.set_aside: Path | None = None
+        self.problems: list[str] = []  # what was in the outbox and could not be read
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = (folder / "lock").open("a+")
@@ -160,13 +161,19 @@ class SqliteStore:
             StoreBusyError: Nothing was stored; keep the step and try again.
             StoreError: The file is damaged.
         """
+        with self._transaction():
+            for row in rows:
+                self._save(row)
+            for effect in effects:
+                self._enqueue(effect, now)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All that is written in it, or nothing; errors as `commit`."""
         try:
             self._db.execute("begin immediate")
             try:
-                for row in rows:
-                    self._save(row)
-                for effect in effects:
-                    self._enqueue(effect, now)
+                yield
                 self._db.execute("commit")
             except BaseException:
                 if self._db.in_transaction:
@@ -208,28 +215,45 @@ class SqliteStore:
         return [name for (name,) in self._db.execute("select distinct receiver from outbox order by receiver")]
 
     def first(self, receiver: str) -> Parcel | None:
-        """The oldest parcel of a receiver: one at a time, so that trigger and resolve keep their order."""
-        found = self._db.execute(
-            "select seq, effect, attempts, due, state from outbox where receiver = ? order by seq limit 1", (receiver,)
-        ).fetchone()
-        if found is None:
-            return None
-        seq, effect, attempts, due, state = found
-        return Parcel(seq, _effects.decode(effect), attempts, due, state == "sending")
+        """
+        The oldest parcel of a receiver: one at a time, so that trigger and resolve keep their order.
+
+        One that cannot be read (damaged, or of another version) would hold up all behind it for ever: it is taken out,
+        and named in `problems`.
+        """
+        while True:
+            found = self._db.execute(
+                "select seq, id, effect, attempts, due, state from outbox where receiver = ? order by seq limit 1",
+                (receiver,),
+            ).fetchone()
+            if found is None:
+                return None
+            seq, effect_id, blob, attempts, due, state = found
+            try:
+                return Parcel(seq, _effects.decode(blob), attempts, due, state == "sending")
+            except msgspec.MsgspecError as error:
+                self.problems.append(f"message {effect_id} for {receiver}: {error}")
+                with self._transaction():
+                    self._db.execute("delete from outbox where seq = ?", (seq,))
 
     def begin_sending(self, seq: int) -> None:
-        """From here on it may have arrived, whatever happens to this process."""
-        self._db.execute("update outbox set state = 'sending', attempts = attempts + 1 where seq = ?", (seq,))
+        """From here on it may have arrived, whatever happens to this process.  Errors as `commit`."""
+        with self._transaction():
+            self._db.execute("update outbox set state = 'sending', attempts = attempts + 1 where seq = ?", (seq,))
 
     def postpone(self, seq: int, due: float, *, certain: bool) -> None:
-        """Try again at `due`; `certain` says that it surely did not arrive."""
+        """Try again at `due`; `certain` says that it surely did not arrive.  Errors as `commit`."""
         state = "pending" if certain else "sending"
-        self._db.execute("update outbox set state = ?, due = ? where seq = ?", (state, due, seq))
+        with self._transaction():
+            self._db.execute("update outbox set state = ?, due = ? where seq = ?", (state, due, seq))
 
     def finish(self, seq: int, effect_id: str, rows: Iterable[Row] = (), *, now: float) -> None:
-        """It arrived, or was refused for good: out of the outbox, and never again; `rows` are stored with that."""
-        self._db.execute("begin immediate")
-        try:
+        """
+        It arrived, or was refused for good: out of the outbox, and never again; `rows` are stored with that.
+
+        Errors as `commit`.
+        """
+        with self._transaction():
             self._db.execute("delete from outbox where seq = ?", (seq,))
             self._db.execute("insert or replace into sent values (?, ?)", (effect_id, now))
             self._db.execute(
@@ -237,11 +261,10 @@ class SqliteStore:
             )
             for row in rows:
                 self._save(row)
-            self._db.execute("commit")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("rollback")
-            raise
+
+    def waiting_for(self) -> dict[str, int]:
+        """Receiver to the number of parcels that wait for it."""
+        return dict(self._db.execute("select receiver, count(*) from outbox group by receiver order by receiver"))
 
     def waiting(self) -> tuple[int, float | None]:
         """(parcels in the outbox, due time of the oldest), for metrics and `doctor`."""

@@ -26,7 +26,7 @@ LINES = (
 
 
 def message(**changes: Any) -> Message:
-    """A firing message of the story of design §1, with changes."""
+    """A firing message of the story that the demo tells, with changes."""
     return msgspec.structs.replace(
         Message(
             title="llama-70b/decode waits for 2 × H100",

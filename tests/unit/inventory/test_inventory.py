@@ -607,3 +607,16 @@ def test_pods_that_may_not_be_created_wait_too() -> None:
     assert scene.fact("component:prod/app/engine", "waiting.since") == at(4)
     scene.put(replicaset(app), pod_of(rs, "1", node="n"))
     assert scene.fact("component:prod/app/engine", "waiting") == 0
+
+
+def test_the_pool_of_a_component_follows_the_nodes() -> None:
+    """
+    Kinds are listed side by side: a node that comes later still tells what it is waited for.
+    """
+    app = deployment("app", gpus=4)
+    scene = Scene(app, replicaset(app))
+    assert scene.fact("component:prod/app/engine", "product") == GPU
+
+    scene.put(node("a", gpus=4))
+
+    assert scene.fact("component:prod/app/engine", "product") == H100

@@ -32,8 +32,7 @@ class ConsoleChannel:
         text = render(notify, self._look(), is_first=shown is None)
         # In a thread: a paused terminal or a full pipe must not hold up the loop.
         await asyncio.to_thread(self._write, text)
-        if notify.message.status == "resolved":
-            self._shown.pop(notify.key, None)
+        self._shown.pop(notify.key, None)  # so that the longest untouched is forgotten first
         self._shown[notify.key] = (notify.id, notify.revision)
         while len(self._shown) > _REMEMBERED:
             self._shown.pop(next(iter(self._shown)))

@@ -24,6 +24,8 @@ NARROW = 72
 WIDEST = 120
 """Longer lines are tiring to read, however wide the terminal is."""
 
+_TO_COPY = frozenset({Role.COMMAND, Role.LINK})
+
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
     """
@@ -128,17 +130,20 @@ def _box(message: Message, look: Look) -> str:
     narrow = width < NARROW
     shown: list[RenderableType] = [Text(f"{_head(message, look)} {plain(message.title)}", style="bold")]
     lines = Table.grid(padding=(0, 1, 0, 0), expand=True)
+    # What is to be copied must not be wrapped inside a border.
+    below = [line for line in message.lines if line.role in _TO_COPY and len(plain(line.text)) > width - 26]
+    beside = [line for line in message.lines if line not in below]
     if narrow:
         lines.add_column(overflow="fold")
-        for line in message.lines:
+        for line in beside:
             lines.add_row(Text.assemble((plain(line.label), "bold"), " ", Text(plain(line.text), style=_style(line))))
     else:
-        label_width = max((cell_len(plain(line.label)) for line in message.lines), default=0)
+        label_width = max((cell_len(plain(line.label)) for line in beside), default=0)
         lines.add_column(width=min(label_width, 20), overflow="fold", style="bold")
         lines.add_column(ratio=1, overflow="fold")
-        for line in message.lines:
-            lines.add_row(plain_text(line.label), Text(plain(line.text), style=_style(line)))
-    if message.lines:
+        for line in beside:
+            lines.add_row(_literal(line.label), Text(plain(line.text), style=_style(line)))
+    if beside:
         shown.append(lines)
     foot = f"since {clock_time(message.since, message.at)} UTC {'·' if look.unicode else '-'} now "
     panel = Panel(
@@ -150,10 +155,10 @@ def _box(message: Message, look: Look) -> str:
         width=width,
         padding=(0, 1),
     )
-    return _printed(panel, look, width)
+    return "\n".join([_printed(panel, look, width), *(f"  {plain(line.label)}: {plain(line.text)}" for line in below)])
 
 
-def plain_text(text: str) -> Text:
+def _literal(text: str) -> Text:
     """A `Text` is shown as it is; a `str` would be read as rich's markup."""
     return Text(plain(text))
 

@@ -9,7 +9,12 @@ import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from sevenhop.channels.channel import DeliveryError, RetryableDeliveryError, UncertainDeliveryError
+from sevenhop.channels.channel import (
+    DeliveryError,
+    PermanentDeliveryError,
+    RetryableDeliveryError,
+    UncertainDeliveryError,
+)
 from sevenhop.channels.retry_after import retry_after_s
 from sevenhop.channels.slack.errors import bad_status, refusal
 from sevenhop.channels.slack.settings import SlackSettings
@@ -69,6 +74,8 @@ class SlackApi:
 def _failure(method: str, error: Exception) -> DeliveryError | None:
     if isinstance(error, SlackApiError):
         return _answered(method, error)
+    if isinstance(error, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError):
+        return PermanentDeliveryError(f"slack: {method}: base_url is not an address that can be posted to")
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
         # Nothing was sent.  The text of these names host and port only, never the request.
         return RetryableDeliveryError(f"slack: {method}: cannot connect to Slack ({type(error).__name__})")
@@ -76,6 +83,8 @@ def _failure(method: str, error: Exception) -> DeliveryError | None:
         return UncertainDeliveryError(f"slack: {method}: no answer in time")
     if isinstance(error, aiohttp.ClientError | SlackClientError | OSError):
         return UncertainDeliveryError(f"slack: {method}: the connection broke ({type(error).__name__})")
+    if isinstance(error, UnicodeError) and not isinstance(error, UnicodeDecodeError):
+        return PermanentDeliveryError(f"slack: {method}: base_url is not an address that can be posted to")
     if isinstance(error, AttributeError | UnicodeDecodeError | LookupError):
         # An answer that is no JSON object: slack_sdk trips over it.
         return UncertainDeliveryError(f"slack: {method}: an answer that is not Slack's")

@@ -26,6 +26,8 @@ MAX_ACTIONS = 25
 MAX_ALL = 12_000
 """Characters of all blocks of one message together."""
 
+MAX_LABEL = 80
+
 MAX_TEXT = 3_500
 """Of the top-level text: Slack recommends 4,000."""
 
@@ -63,11 +65,12 @@ def parent_of(notify: Notify, *, in_doubt: bool = False, buttons: Sequence[Block
     room = MAX_ALL - _FOOT - sum(map(size_of, blocks)) - sum(map(size_of, buttons))
     # One section a line while there are few; a last one says what did not fit.
     most = MAX_BLOCKS - len(blocks) - 4
-    for index, line in enumerate(message.lines):
+    lines = [line for line in message.lines if plain(line.text)]
+    for index, line in enumerate(lines):
         shown = _section_text(line)
         limit = min(MAX_SECTION, room)
         if index >= most or limit < _LEAST:
-            left_out += [f"{plain(rest.label)} {plain(rest.text)}" for rest in message.lines[index:]]
+            left_out += [f"{plain(rest.label)} {plain(rest.text)}" for rest in lines[index:]]
             break
         if len(shown) > limit:
             left_out.append(f"{plain(line.label)} {plain(line.text)}")
@@ -84,7 +87,7 @@ def parent_of(notify: Notify, *, in_doubt: bool = False, buttons: Sequence[Block
 
 def details_of(message: Message, left_out: Iterable[str] = ()) -> Post | None:
     """What stands in the thread: lines that had no room above, evidence, history; None if there is nothing."""
-    lines = [*left_out, *message.details]
+    lines = [line for line in (*left_out, *message.details) if plain(line)]
     if not lines:
         return None
     shown: list[str] = []
@@ -123,7 +126,7 @@ def sentence_of(message: Message) -> str:
     parts = [f"{icon_of(message)} {word_of(message)}{where}: {message.title}"]
     parts.append(f"Since {clock_time(message.since, message.at)} UTC")
     for line in message.lines:
-        if line.role in (Role.FIRST_BROKEN, Role.HIT, Role.IF_NOTHING):
+        if line.role in (Role.FIRST_BROKEN, Role.HIT, Role.IF_NOTHING) and plain(line.text):
             parts.append(f"{line.label}: {line.text}")
     return cut_escaped(". ".join(literal(part).rstrip(".") for part in parts) + ".", MAX_TEXT)
 
@@ -166,7 +169,8 @@ _LEAST = 80
 
 
 def _section_text(line: Line, limit: int | None = None) -> str:
-    label = f"*{literal(line.label)}*" if line.label else ""
+    name = cut_escaped(literal(line.label), MAX_LABEL)
+    label = f"*{name}*" if name else ""
     room = None if limit is None else limit - len(label) - 10
     if line.role is Role.COMMAND:
         text = code(line.text if room is None else cut(line.text, max(room // 5, 10)))

@@ -31,6 +31,9 @@ from sevenhop.core.events import Recalled
 
 log = logging.getLogger("sevenhop.channels.slack")
 
+REMEMBERED = 200
+"""Deliveries that are remembered, so that the same one asked for again is not posted again."""
+
 
 class _Told(msgspec.Struct, frozen=True):
     """The message in the channel is right; its thread, and an older message, perhaps not yet."""
@@ -49,9 +52,13 @@ class SlackChannel:
         self._api = SlackApi(settings)
         self._history = SlackHistory(self._api, settings.channel)
         self._half_done: tuple[str, _Told] | None = None  # effect id → what was told, while its thread is not
+        self._done: dict[tuple[str, datetime], str] = {}  # effect id and its time → reference, the last few
 
     async def deliver(self, notify: Notify, *, uncertain: bool) -> Delivery:
         """See `Channel.deliver`; the reference is ``channel/ts``, with the reply that holds the details."""
+        done = (notify.id, notify.message.at)
+        if done in self._done:
+            return Delivery(reference=self._done[done])
         if self._half_done is not None and self._half_done[0] == notify.id:
             told = self._half_done[1]
         else:
@@ -67,6 +74,9 @@ class SlackChannel:
         except DeliveryError as error:
             raise UncertainDeliveryError(f"told, but not all that belongs to it: {error}") from None
         self._half_done = None
+        self._done[done] = str(place)
+        while len(self._done) > REMEMBERED:
+            self._done.pop(next(iter(self._done)))
         return Delivery(reference=str(place))
 
     async def recall(self, receiver: str, now: datetime) -> list[Recalled]:

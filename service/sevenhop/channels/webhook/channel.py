@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import io
 import json
 from datetime import timedelta
 
@@ -62,10 +63,10 @@ class WebhookChannel:
             headers[SIGNATURE] = sign(body, self._settings.secret.get_secret_value())
         try:
             async with self._open().post(
-                self._settings.url.get_secret_value(), data=body, headers=headers, allow_redirects=False
+                self._settings.url.get_secret_value(), data=io.BytesIO(body), headers=headers, allow_redirects=False
             ) as answer:
                 failure = status_failure(answer.status, retry_after_s(answer.headers, self._clock()))
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, UnicodeError) as error:
             failure = _connection_failure(error)
         # Raised here, not above: the first error holds the address, and the address may hold a token.
         if failure is not None:
@@ -115,7 +116,7 @@ def status_failure(status: int, retry_after: float | None) -> DeliveryError | No
 def _connection_failure(error: Exception) -> DeliveryError:
     """Says the kind of failure only: the error's own text holds the address."""
     kind = type(error).__name__
-    if isinstance(error, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError):
+    if isinstance(error, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError | UnicodeError):
         return PermanentDeliveryError("webhook: its url is not an address that can be posted to")
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return RetryableDeliveryError("webhook: the certificate of its host is not trusted")

@@ -18,19 +18,24 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from sevenhop.channels.text import cut
 from sevenhop.core.effects import Message, Notify, Role
 
 SCHEMA = "sevenhop.dev/incident/v1"
 NEVER = "0001-01-01T00:00:00Z"
+
+MAX_TEXT = 2_000
+MAX_DETAILS = 100
+"""So that the body stays far below the megabyte at which many servers refuse it."""
 
 
 def payload_of(notify: Notify) -> dict[str, Any]:
     """The body, before it becomes JSON."""
     message = notify.message
     labels = {
-        "alertname": notify.causes[0] if notify.causes else "sevenhop",
-        **message.labels,
-        "cluster": message.cluster,
+        "alertname": _text(notify.causes[0]) if notify.causes else "sevenhop",
+        **{name: _text(value) for name, value in message.labels.items()},
+        "cluster": _text(message.cluster),
         "severity": str(message.severity),
     }
     annotations = _annotations(message)
@@ -64,24 +69,30 @@ def payload_of(notify: Notify) -> dict[str, Any]:
             "delivery": notify.id,
             "anew": notify.anew,
             "reason": notify.reason,
-            "title": message.title,
+            "title": _text(message.title),
             "severity": str(message.severity),
-            "cluster": message.cluster,
+            "cluster": _text(message.cluster),
             "since": _rfc3339(message.since),
             "at": _rfc3339(message.at),
             "end_reason": message.end_reason,
-            "cause": notify.cause,
+            "cause": _text(notify.cause),
             "family": notify.family,
-            "causes": list(notify.causes),
-            "lines": [{"role": str(line.role), "label": line.label, "text": line.text} for line in message.lines],
-            "details": list(message.details),
+            "causes": [_text(cause) for cause in notify.causes],
+            "lines": [
+                {"role": str(line.role), "label": _text(line.label), "text": _text(line.text)} for line in message.lines
+            ],
+            "details": [_text(text) for text in message.details[-MAX_DETAILS:]],
         },
     }
 
 
+def _text(text: str) -> str:
+    return cut(text, MAX_TEXT)
+
+
 def _annotations(message: Message) -> dict[str, str]:
-    texts = {"summary": message.title}
-    texts["description"] = "\n".join(f"{line.label}: {line.text}" for line in message.lines)
+    texts = {"summary": _text(message.title)}
+    texts["description"] = "\n".join(f"{_text(line.label)}: {_text(line.text)}" for line in message.lines)
     links = [line.text for line in message.lines if line.role is Role.LINK]
     if links:
         texts["runbook_url"] = links[0]

@@ -140,6 +140,21 @@ def _as_surge(found: Diagnosis, surge: Surge, bound: Binding) -> Diagnosis:
     namespace, name = surge.deployment
     what = bound.resource or "what it needs"
     old = ", ".join(n for _, n in surge.old_pods[:3])
+    if surge.is_ending:
+        held = f"{len(surge.old_pods)} of them still hold {what}"
+        return msgspec.structs.replace(
+            found,
+            hop=row.hop,
+            category=row.category,
+            cause="rollout-surge",
+            summary=(
+                f"waits for old pods of its own rollout to end: {held}; then it fits on {len(surge.nodes)} nodes; "
+                f"{found.summary}"
+            ),
+            evidence=(Evidence(f"deployment/{name}", f"old pods that are ending: {old}"), *found.evidence),
+            next_steps=("Wait for the old pods to end; one that does not is stuck.",),
+            would_help=("The old pods of its own rollout having ended.",),
+        )
     return msgspec.structs.replace(
         found,
         hop=row.hop,

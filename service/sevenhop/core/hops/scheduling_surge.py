@@ -1,4 +1,4 @@
-"""A rollout that blocks itself: the surge pod waits for what its own old pods hold."""
+"""A rollout that waits for itself: its new pod needs what its own old pods hold, for good or until they have ended."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ class Surge(msgspec.Struct, frozen=True, gc=False):
         max_surge: As written, ``25%`` where nothing is.
         old_pods: Pods of its older ReplicaSets that hold a node.
         nodes: Where the pod would run without them.
+        is_ending: All of them have been told to end: nothing is blocked, it only takes its time.
     """
 
     deployment: Key
     max_surge: str
     old_pods: tuple[Key, ...]
     nodes: tuple[str, ...]
+    is_ending: bool = False
 
 
 def blocked_surge(cluster: Cluster, pod: Pod) -> Surge | None:
@@ -43,20 +45,22 @@ def blocked_surge(cluster: Cluster, pod: Pod) -> Surge | None:
         return None
     deployment = found[1]
     surge = _max_surge(deployment.spec.strategy)
-    if surge in ("", "0", "0%"):
-        return None
+    # Without a surge an old pod leaves first; until it has ended it holds what the new one needs, and nobody is short.
+    is_surging = surge not in ("", "0", "0%")
     old: list[Key] = []
+    is_ending = True
     for kind, sibling in objects.children(owner.uid):
         if kind == _REPLICA_SETS and sibling.metadata.uid != own.metadata.uid and _is_older(sibling, own):
-            old += [
-                child.metadata.key
-                for child_kind, child in objects.children(sibling.metadata.uid)
-                if child_kind == "Pod" and cluster.where(child.metadata.key) is not None
-            ]
+            for child_kind, child in objects.children(sibling.metadata.uid):
+                if child_kind != "Pod" or not isinstance(child, Pod) or cluster.where(child.metadata.key) is None:
+                    continue
+                if is_surging or child.is_terminating:
+                    old.append(child.metadata.key)
+                    is_ending = is_ending and child.is_terminating
     if not old:
         return None
     nodes = _nodes_without(cluster, pod, old)
-    return Surge(deployment.metadata.key, surge, tuple(old), nodes) if nodes else None
+    return Surge(deployment.metadata.key, surge, tuple(old), nodes, is_ending) if nodes else None
 
 
 def _nodes_without(cluster: Cluster, pod: Pod, old: list[Key]) -> tuple[str, ...]:

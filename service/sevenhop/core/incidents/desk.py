@@ -15,23 +15,26 @@ import msgspec
 from msgspec.structs import replace
 
 from sevenhop.core.alerts.alert import Alert, AlertChanged, AlertState
-from sevenhop.core.alerts.rule import Rule, Severity
-from sevenhop.core.effects import Effect, Message, Notify, Row
+from sevenhop.core.alerts.rule import Rule
+from sevenhop.core.effects import Effect, Row
 from sevenhop.core.events import Outcome, Recalled, Silenced
 from sevenhop.core.incidents import lifecycle
+from sevenhop.core.incidents.addressing import labels_of, receivers_for, silence_over
 from sevenhop.core.incidents.cause import MAINTENANCE
 from sevenhop.core.incidents.context import Contexts
 from sevenhop.core.incidents.decisions import DecisionLog, Noted
-from sevenhop.core.incidents.draft import Draft, told_after
+from sevenhop.core.incidents.draft import Draft, notify_of, told_after
 from sevenhop.core.incidents.hearing import address_of, after_outcome, after_recall
 from sevenhop.core.incidents.incident import Incident, NotifyReason
 from sevenhop.core.incidents.keeping import (
+    BEGAN,
     EPISODES,
     EPISODES_KEPT,
     INCIDENTS,
     SILENCES,
     Episode,
     KeptIncident,
+    began_row,
     episode_row,
     incident_row,
     read_row,
@@ -40,12 +43,14 @@ from sevenhop.core.incidents.keeping import (
 from sevenhop.core.incidents.members import Home, Member, Members
 from sevenhop.core.incidents.message import Situation, in_order, summary_of
 from sevenhop.core.incidents.notify import Decision, Quiet, is_flapping, next_look, notify_reason
-from sevenhop.core.incidents.routing import receivers_of
+from sevenhop.core.incidents.places import Places
 from sevenhop.core.incidents.settings import DeskSettings
-from sevenhop.core.incidents.severity import highest, with_severity
 from sevenhop.core.incidents.silences import Silence, silence_of, silencing
 from sevenhop.core.incidents.wakes import Wakes
 from sevenhop.core.keeping import ALERTS, read_alert
+
+SETTLING = timedelta(seconds=10)
+"""After a start a first message waits so long for the cluster to be seen again; what is seen before is told before."""
 
 LARGE = 50
 """Causes from which on an incident is looked at as a whole only once in `edit_interval`, unless something is urgent."""
@@ -53,6 +58,7 @@ LARGE = 50
 ADOPT_WITHIN = timedelta(hours=1)
 """After an empty start: what opens within this may have been told before, and is looked for in the channel."""
 
+PROBLEMS_KEPT = 50
 _DETAILS_KEPT = 20
 _LOOKED_AT = 200
 """Members of an incident that a refresh looks at."""
@@ -95,12 +101,8 @@ class IncidentDesk:
         self._incidents: dict[str, Incident] = {}
         self._episodes: dict[str, Episode] = {}
         self._silences: dict[str, Silence] = {}
-        self._causes: dict[str, dict[str, None]] = {}
-        self._symptoms: dict[str, dict[str, None]] = {}
-        self._at: dict[str, tuple[str, bool]] = {}  # fingerprint → (key of its incident, is a cause)
-        self._left: dict[str, list[str]] = {}  # key → why alerts left since it was last looked at
-        self._elsewhere: dict[str, str] = {}  # key → the alert that explains what it was about
-        self._orphans: dict[str, int] = {}  # key → symptoms that left it since it was last looked at
+        self._places = Places()
+        self._elsewhere: dict[str, str] = {}  # key → key of the incident that explains what it was about
         self._touched: set[str] = set()
         self._unsettled: set[str] = set()
         self._dirty: dict[tuple[str, str], None] = {}
@@ -109,6 +111,7 @@ class IncidentDesk:
         self._attended: dict[str, datetime] = {}  # of large incidents: when they were last looked at as a whole
         self._urgent: set[str] = set()
         self._began_empty = True
+        self._empty_since: datetime | None = None  # kept: a crash soon after an empty start must not end the doubt
         self._began_at: datetime | None = None
 
     @property
@@ -130,15 +133,20 @@ class IncidentDesk:
         active = [silence for silence in self._silences.values() if silence.is_active(now)]
         return sorted(active, key=lambda silence: (silence.expires_at, silence.id))
 
+    def may_have_forgotten(self, now: datetime) -> bool:
+        """Whether the state began empty lately: a channel may show incidents that we know nothing of."""
+        return self._began_empty and (self._empty_since is None or now <= self._empty_since + ADOPT_WITHIN)
+
     def standing(self, fingerprint: str, now: datetime) -> Standing:
         """Why a firing alert is told as it is, or not told."""
         member = self._members.get(fingerprint)
-        if member is None or fingerprint not in self._at:
+        place = self._places.of(fingerprint)
+        if member is None or place is None:
             return Standing(incident=None, is_cause=False)
-        key, is_cause = self._at[fingerprint]
+        key, is_cause = place
         incident = self._incidents.get(key)
         by = [self._members[fp].alert for fp in self._members.explanation(fingerprint) if fp in self._members]
-        labels = self._labels(member, key, incident.severity if incident else member.severity)
+        labels = labels_of(member, key, incident.severity if incident else member.severity)
         return Standing(
             incident=incident,
             is_cause=is_cause,
@@ -168,6 +176,9 @@ class IncidentDesk:
         Args:
             contexts: The inventory as it is now.
         """
+        if self._began_empty and self._empty_since is None:
+            self._empty_since = now
+            self._dirty[(BEGAN, "")] = None
         if not (changes or self._touched or self._unsettled or self._loaded) and not self._is_due(now):
             return []
         self._began_at = self._began_at or now
@@ -219,8 +230,11 @@ class IncidentDesk:
                 self._episodes[row.key] = found
             elif isinstance(found, Silence):
                 self._silences[row.key] = found
+            elif isinstance(found, datetime):
+                self._began_empty, self._empty_since = True, found
         for each in kept:
             self._load_incident(each, alerts)
+        self._unsettled |= self._members.forget_missing()
         # Firing, and in no incident: the incident's row was damaged.
         for fingerprint, alert in alerts.items():
             self._members.load(alert, self._rules.get(alert.rule_id), (), "")
@@ -236,6 +250,8 @@ class IncidentDesk:
                 rows.append(incident_row(key, self._kept(key)))
             elif table == EPISODES:
                 rows.append(episode_row(key, self._episodes.get(key)))
+            elif table == BEGAN:
+                rows += [began_row(self._empty_since)] if self._empty_since is not None else []
             else:
                 rows.append(silence_row(key, self._silences.get(key)))
         self._dirty.clear()
@@ -251,63 +267,58 @@ class IncidentDesk:
         if alert.state is AlertState.FIRING:
             self._members.put(alert, self._rules.get(alert.rule_id))
             unsettled |= self._members.look(fingerprint, contexts, now)
-            if fingerprint in self._at:
-                key = self._at[fingerprint][0]
-                self._mark_urgent(fingerprint, key)
-                touched.add(key)
+            place = self._places.of(fingerprint)
+            if place is not None:
+                self._mark_urgent(fingerprint, place[0])
+                touched.add(place[0])
         elif fingerprint in self._members:
             unsettled |= self._members.following(self._members.drop(fingerprint))
             unsettled.discard(fingerprint)
-            key = self._leave(fingerprint)
-            if key:
-                self._left.setdefault(key, []).append(str(change.reason))
-                touched.add(key)
+            place = self._places.leave(fingerprint)
+            if place is not None:
+                self._places.note_end(place[0], str(change.reason))
+                touched.add(place[0])
 
     def _look_again(self, key: str, unsettled: set[str], contexts: Contexts, now: datetime) -> None:
-        members = sorted([*self._causes.get(key, ()), *self._symptoms.get(key, ())])
-        for fingerprint in members[:_LOOKED_AT]:
+        for fingerprint in [*self._places.causes(key), *self._places.symptoms(key)][:_LOOKED_AT]:
             unsettled |= self._members.look(fingerprint, contexts, now)
 
     def _settle(self, unsettled: set[str], contexts: Contexts, now: datetime) -> set[str]:
         """Move alerts to where they belong; returns the keys of incidents that they left or joined."""
         if not unsettled:
             return set()
-        told = {key: bool(incident.told) and incident.is_open for key, incident in self._incidents.items()}
-        self._members.settle(unsettled, told, contexts, now)
+        self._members.settle(unsettled, lambda key: self._stands(key, now), contexts, now)
         touched: set[str] = set()
         for fingerprint in sorted(self._members.following(unsettled)):
             home, is_cause = self._members.place(fingerprint)
             key = home.key(self.cluster)
-            if self._at.get(fingerprint) == (key, is_cause):
+            before = self._places.leave(fingerprint)
+            if before is not None and before != (key, is_cause):
+                self._note_move(before, key)
+                touched.add(before[0])
+            self._places.join(fingerprint, key, is_cause=is_cause)
+            if before == (key, is_cause):
                 continue
-            before, was_cause = self._at.get(fingerprint, ("", True))
-            if before:
-                self._leave(fingerprint)
-                touched.add(before)
-                if before != key and was_cause:
-                    self._left.setdefault(before, []).append(lifecycle.EXPLAINED)
-                    self._elsewhere[before] = key
-                elif before != key:
-                    self._orphans[before] = self._orphans.get(before, 0) + 1
-            self._join(fingerprint, key, is_cause=is_cause)
+            self._mark_urgent(fingerprint, key)
             touched.add(key)
-            self._begin(key, home, now, rehomed=bool(before) and not was_cause)
+            self._begin(key, home, now, rehomed=before is not None and not before[1])
             self._note_place(fingerprint, home, now, is_cause=is_cause)
         return touched
 
-    def _join(self, fingerprint: str, key: str, *, is_cause: bool) -> None:
-        (self._causes if is_cause else self._symptoms).setdefault(key, {})[fingerprint] = None
-        self._at[fingerprint] = (key, is_cause)
-        self._mark_urgent(fingerprint, key)
+    def _stands(self, key: str, now: datetime) -> bool:
+        """Whether an incident is open and past its first wait."""
+        incident = self._incidents.get(key)
+        return incident is not None and incident.is_open and incident.tell_at is not None and incident.tell_at <= now
 
-    def _leave(self, fingerprint: str) -> str:
-        key, is_cause = self._at.pop(fingerprint, ("", True))
-        group = self._causes if is_cause else self._symptoms
-        there = group.get(key, {})
-        there.pop(fingerprint, None)
-        if not there:
-            group.pop(key, None)
-        return key
+    def _note_move(self, before: tuple[str, bool], key: str) -> None:
+        left, was_cause = before
+        if left == key:
+            return
+        if was_cause:
+            self._places.note_end(left, lifecycle.EXPLAINED)
+            self._elsewhere[left] = key
+        else:
+            self._places.note_orphan(left)
 
     def _note_place(self, fingerprint: str, home: Home, now: datetime, *, is_cause: bool) -> None:
         if not is_cause:
@@ -328,7 +339,6 @@ class IncidentDesk:
             self._put(lifecycle.reopened(incident, now, wait))
             return
         known = self._episodes.get(key)
-        began = self._began_at or now
         opened = lifecycle.opened(
             key,
             self.cluster,
@@ -336,7 +346,7 @@ class IncidentDesk:
             (known.count if known else 0) + 1,
             now,
             wait,
-            adopt=known is None and self._began_empty and now <= began + ADOPT_WITHIN,
+            adopt=known is None and self.may_have_forgotten(now),
         )
         if incident is not None:
             recent = tuple(at for at in incident.openings if at > now - self.settings.flap_window)
@@ -348,9 +358,9 @@ class IncidentDesk:
         incident = self._incidents.get(key)
         if incident is None or self._can_wait(incident, now):
             return []
-        causes = [self._members[fp] for fp in sorted(self._causes.get(key, ()))]
-        symptoms = [self._members[fp] for fp in sorted(self._symptoms.get(key, ()))]
-        left, orphans = self._left.pop(key, []), self._orphans.pop(key, 0)
+        causes = [self._members[fp] for fp in self._places.causes(key)]
+        symptoms = [self._members[fp] for fp in self._places.symptoms(key)]
+        left = self._places.take_departures(key)
         if causes:
             incident = self._put(lifecycle.with_members(incident, causes, symptoms, now))
             self._elsewhere.pop(key, None)
@@ -359,7 +369,9 @@ class IncidentDesk:
             return []
         elif incident.is_open:
             # Where nothing left it, it was read back from a channel, and nothing of it ever fired again.
-            incident = self._put(lifecycle.resolved(incident, left or [lifecycle.STATE_LOST], now, orphans=orphans))
+            incident = self._put(
+                lifecycle.resolved(incident, left.reasons or [lifecycle.STATE_LOST], now, orphans=left.orphans)
+            )
         elif not incident.is_open and self._is_over(incident, now):
             self._forget(key)
             return []
@@ -374,7 +386,7 @@ class IncidentDesk:
         Its row may then lag behind the alerts' rows; `load` puts alerts that are in no incident where they belong.
         """
         key = incident.key
-        size = len(self._causes.get(key, ()))
+        size = self._places.count(key)
         until = self._attended.get(key, now) + self.settings.edit_interval
         if size < LARGE or not incident.is_open or key in self._urgent or now >= until or key not in self._attended:
             self._urgent.discard(key)
@@ -403,8 +415,7 @@ class IncidentDesk:
 
     def _forget(self, key: str) -> None:
         del self._incidents[key]
-        self._left.pop(key, None)
-        self._orphans.pop(key, None)
+        self._places.take_departures(key)
         self._elsewhere.pop(key, None)
         self._attended.pop(key, None)
         self._urgent.discard(key)
@@ -436,7 +447,7 @@ class IncidentDesk:
         contexts: Contexts,
         now: datetime,
     ) -> list[Effect]:
-        silence = self._silence_of(incident, [*causes, *symptoms], now) if causes else None
+        silence = silence_over(incident, [*causes, *symptoms], self._silences.values(), now) if causes else None
         quiet = Quiet(
             maintenance=incident.family == MAINTENANCE,
             silence=silence is not None,
@@ -455,7 +466,7 @@ class IncidentDesk:
         decided: list[tuple[str, Decision]] = []
         if not incident.is_open and not incident.told:
             self.decisions.note(now, incident.id, "", NotifyReason.NOT_DUE_NEVER_TOLD)
-        for receiver in self._receivers(incident, [*causes, *symptoms]):
+        for receiver in receivers_for(incident, [*causes, *symptoms], self.settings):
             decision = notify_reason(incident, incident.told_to(receiver), draft.shown, loud, quiet, now, self.settings)
             detail = silence.id if silence is not None and decision.reason is NotifyReason.NOT_DUE_SILENCED else ""
             self.decisions.note(now, incident.id, receiver, decision.reason, detail)
@@ -469,87 +480,25 @@ class IncidentDesk:
         if incident.is_open:
             written = draft.message
             incident = replace(
-                incident, title=written.title, lines=written.lines, details=written.details[:_DETAILS_KEPT]
+                incident, title=draft.title, lines=written.lines, details=written.details[:_DETAILS_KEPT]
             )
         effects: list[Effect] = []
         for receiver, decision in decided:
-            notify = self._notify(incident, receiver, decision.reason, draft.message, loud)
+            notify = notify_of(incident, receiver, decision.reason, draft.message)
             effects.append(notify)
             incident = replace(incident, told=told_after(incident, notify, decision.reason, draft.shown(), now))
         self._put(incident)
         return effects
 
-    def _notify(
-        self,
-        incident: Incident,
-        receiver: str,
-        reason: NotifyReason,
-        message: Message,
-        causes: Sequence[tuple[str, Severity]],
-    ) -> Notify:
-        told = incident.told_to(receiver)
-        return Notify(
-            id=f"{incident.id}/{receiver}/{incident.revision}",
-            incident=incident.id,
-            key=incident.key,
-            episode=incident.episode,
-            receiver=receiver,
-            revision=incident.revision,
-            anew=reason.is_loud,
-            reason=str(reason),
-            message=message,
-            reference=told.reference if told is not None else "",
-            adopt=incident.adopt and told is None,
-            cause=str(incident.cause),
-            family=incident.family,
-            causes=tuple(sorted({rule for rule, _ in causes})),
-            opened_at=incident.opened_at,
-        )
-
-    def _receivers(self, incident: Incident, members: Sequence[Member]) -> list[str]:
-        """
-        Where any member is routed to, in the order of the settings, and everybody who was told before.
-
-        The loudest severity that was told stands: an incident that calms down is no first message for somebody else.
-        """
-        found: dict[str, None] = {}
-        loudest = highest([incident.severity, *(told.severity for told in incident.told)])
-        for member in members:
-            labels = self._labels(member, incident.key, loudest)
-            for receiver in receivers_of(self.settings.route, labels, self.settings.receivers):
-                found[receiver] = None
-        known = [receiver for receiver in self.settings.receivers if receiver in found]
-        told = [told.receiver for told in incident.told]
-        return list(dict.fromkeys([*known, *found, *told]))
-
-    def _silence_of(self, incident: Incident, members: Sequence[Member], now: datetime) -> Silence | None:
-        """The silence to name where every member is covered: one that is not keeps the whole incident loud."""
-        if not self._silences:
-            return None
-        last: Silence | None = None
-        for member in in_order(members):
-            covering = silencing(self._silences.values(), self._labels(member, incident.key, incident.severity), now)
-            if covering is None:
-                return None
-            last = covering if last is None or covering.expires_at < last.expires_at else last
-        return last
-
-    def _labels(self, member: Member, key: str, severity: Severity) -> dict[str, str]:
-        return {
-            **with_severity(member.alert.labels, severity),
-            "rule": member.alert.rule_id,
-            "hop": str(member.hop) if member.hop is not None else "",
-            "incident": key,
-            "cause": str(member.home.cause),
-            "family": member.home.family,
-        }
-
     def _is_unseen(self, member: Member) -> bool:
+        """Whether the cluster does not show now what it is about: nobody can see, or it fires on for a while only."""
+        if member.alert.false_since is not None:
+            return True
         return member.alert.blind_since is not None or self._members.is_unseen(member.alert.fingerprint)
 
     def _explaining_title(self, incident: Incident) -> str:
         key = self._elsewhere.get(incident.key, "")
-        causes = [self._members[fp] for fp in self._causes.get(key, ())]
+        causes = [self._members[fp] for fp in self._places.causes(key)]
         return summary_of(in_order(causes)[0]) if causes and not incident.is_open else ""
 
     def _appoint(self, incident: Incident, causes: Sequence[Member], now: datetime) -> None:
@@ -559,9 +508,10 @@ class IncidentDesk:
         elif not causes:
             times.append(incident.tell_at)
         else:
-            times.append(now + self.settings.refresh_interval)
+            times.append(now + self.settings.refresh_interval * (1 + _share(incident.key)))
             blind = [m.alert.blind_since + self.settings.blind_grace for m in causes if m.alert.blind_since]
-            times += [at for at in blind if at > now]
+            ending = [m.alert.false_since + self.settings.ending_grace for m in causes if m.alert.false_since]
+            times += [at for at in (*blind, *ending) if at > now]
         self._wakes.put(incident.key, min((at for at in times if at is not None), default=None))
 
     def _appoint_loaded(self, now: datetime) -> None:
@@ -569,6 +519,8 @@ class IncidentDesk:
         for key in self._loaded:
             incident = self._incidents[key]
             self._wakes.put(key, now + self.settings.refresh_interval)
+            if not incident.told and incident.tell_at is not None:
+                self._wakes.put(key, max(incident.tell_at, now + SETTLING))
             if incident.resolved_at is not None:
                 self._wakes.put(key, incident.resolved_at + self.settings.flap_window)
         self._loaded.clear()
@@ -588,6 +540,10 @@ class IncidentDesk:
             self._dirty[(SILENCES, silence.id)] = None
             self._touch_open()
 
+    def _complain(self, problem: str) -> None:
+        self.problems.append(problem)
+        del self.problems[:-PROBLEMS_KEPT]
+
     def _touch_open(self) -> None:
         self._touched |= {key for key, incident in self._incidents.items() if incident.is_open}
 
@@ -595,7 +551,7 @@ class IncidentDesk:
         try:
             silence = silence_of(event)
         except ValueError as error:
-            self.problems.append(f"silence {event.silence_id} of {event.author}: {error}")
+            self._complain(f"silence {event.silence_id} of {event.author}: {error}")
             return
         if silence.expires_at <= event.at:
             if self._silences.pop(silence.id, None) is None:
@@ -625,7 +581,7 @@ class IncidentDesk:
         try:
             incident = after_recall(self._incidents.get(event.key), event, self.cluster, self.settings)
         except ValueError as error:
-            self.problems.append(f"{event.receiver} shows an incident that cannot be read: {error}")
+            self._complain(f"{event.receiver} shows an incident that cannot be read: {error}")
             return
         if incident is not None:
             self._put(incident)
@@ -650,11 +606,16 @@ class IncidentDesk:
         for fingerprint in incident.members:
             alert = alerts.pop(fingerprint, None)
             if alert is None:
-                self._left.setdefault(incident.key, []).append(lifecycle.STATE_LOST)
+                self._places.note_end(incident.key, lifecycle.STATE_LOST)
                 self._touched.add(incident.key)
                 continue
             rule = self._rules.get(alert.rule_id)
             explained = kept.explained.get(fingerprint, ())
             self._members.load(alert, rule, explained, kept.folded.get(fingerprint, ""))
-            self._join(fingerprint, incident.key, is_cause=fingerprint in incident.alerts)
+            self._places.join(fingerprint, incident.key, is_cause=fingerprint in incident.alerts)
         self._loaded.append(incident.key)
+
+
+def _share(key: str) -> float:
+    """From 0 to 1, always the same for a key: incidents that opened together are not all looked at together."""
+    return int(key[:4], 16) / 0x10000

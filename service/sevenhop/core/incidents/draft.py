@@ -52,6 +52,28 @@ def _digest(content: bytes) -> str:
     return sha256(content).hexdigest()[:16]
 
 
+def notify_of(incident: Incident, receiver: str, reason: NotifyReason, message: Message) -> Notify:
+    """The effect that tells a receiver; its id follows from the incident's revision, so asked again it is the same."""
+    told = incident.told_to(receiver)
+    return Notify(
+        id=f"{incident.id}/{receiver}/{incident.revision}",
+        incident=incident.id,
+        key=incident.key,
+        episode=incident.episode,
+        receiver=receiver,
+        revision=incident.revision,
+        anew=reason.is_loud,
+        reason=str(reason),
+        message=message,
+        reference=told.reference if told is not None else "",
+        adopt=incident.adopt and told is None,
+        cause=str(incident.cause),
+        family=incident.family,
+        causes=incident.rules,
+        opened_at=incident.opened_at,
+    )
+
+
 def told_after(
     incident: Incident, notify: Notify, reason: NotifyReason, shown: Shown, now: datetime
 ) -> tuple[Told, ...]:

@@ -48,11 +48,15 @@ def after_recall(known: Incident | None, event: Recalled, cluster: str, settings
     """
     if not event.is_open or (known is not None and known.episode > event.episode):
         return None
+    home = Home(Subject.parse(event.cause), event.family)
+    if home.key(cluster) != event.key:
+        return None  # another cluster's Sevenhop speaks in the same channel
     incident = known
     if incident is None or incident.episode < event.episode:
-        home = Home(Subject.parse(event.cause), event.family)
         incident = opened(event.key, cluster, home, event.episode, event.at, settings.recall_wait, adopt=False)
-        incident = replace(incident, opened_at=event.opened_at, since=event.opened_at, title=event.title)
+        incident = replace(
+            incident, opened_at=event.opened_at, since=event.opened_at, title=event.title, rules=event.causes
+        )
     if incident.told_to(event.receiver) is not None:
         return None
     severity = Severity(event.severity)

@@ -106,6 +106,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         tell_at: The first message is not before this.
         end_reason: Of a resolved one; see `Message.end_reason`.
         labels: What its causes agree on, the last time there were any; short names.
+        rules: Ids of the rules of its causes, in order of appearance; the first never changes within an episode.
         orphans: Of a resolved one: symptoms that still fired and went on as incidents of their own.
         title: As last written, without counts that change.
         history: What happened, a line each, the last few.
@@ -133,6 +134,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     openings: tuple[datetime, ...] = ()
     tell_at: datetime | None = None
     end_reason: str = ""
+    rules: tuple[str, ...] = ()
     orphans: int = 0
     labels: dict[str, str] = {}
     title: str = ""

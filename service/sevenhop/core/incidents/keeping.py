@@ -13,6 +13,8 @@ from sevenhop.core.incidents.silences import Silence
 INCIDENTS = "incidents"
 EPISODES = "episodes"
 SILENCES = "silences"
+BEGAN = "began"
+"""One row: when the desk began without any memory; for a while after that, channels may remember more than we do."""
 EPISODES_KEPT = 10_000
 """Keys whose count of episodes is kept, the longest unused forgotten first."""
 
@@ -39,6 +41,7 @@ class Episode(msgspec.Struct, frozen=True, gc=False):
 _incidents = msgspec.json.Decoder(KeptIncident)
 _episodes = msgspec.json.Decoder(Episode)
 _silences = msgspec.json.Decoder(Silence)
+_times = msgspec.json.Decoder(datetime)
 
 
 def incident_row(key: str, kept: KeptIncident | None) -> Row:
@@ -53,7 +56,11 @@ def silence_row(key: str, silence: Silence | None) -> Row:
     return Row(SILENCES, key, None if silence is None else msgspec.json.encode(silence))
 
 
-def read_row(row: Row) -> KeptIncident | Episode | Silence | None:
+def began_row(at: datetime) -> Row:
+    return Row(BEGAN, "", msgspec.json.encode(at))
+
+
+def read_row(row: Row) -> KeptIncident | Episode | Silence | datetime | None:
     """
     The inverse; None for a row of another table, or one that forgets.
 
@@ -68,4 +75,6 @@ def read_row(row: Row) -> KeptIncident | Episode | Silence | None:
         return _episodes.decode(row.value)
     if row.table == SILENCES:
         return _silences.decode(row.value)
+    if row.table == BEGAN:
+        return _times.decode(row.value)
     return None

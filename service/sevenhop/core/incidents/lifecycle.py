@@ -87,6 +87,7 @@ def with_members(incident: Incident, causes: Sequence[Member], symptoms: Sequenc
         since=min(incident.since, first) if has_members else first,
         workloads=tuple(sorted(unique(_workload(member) for member in (*causes, *symptoms)))),
         labels=common([member.alert.labels for member in causes]),
+        rules=_rules(incident, causes),
     )
     if after == incident:
         return incident
@@ -108,6 +109,7 @@ def resolved(incident: Incident, reasons: Iterable[str], now: datetime, *, orpha
     return replace(
         incident,
         status=IncidentStatus.RESOLVED,
+        severity=highest([incident.severity, *(told.severity for told in incident.told)]),
         resolved_at=now,
         updated_at=now,
         end_reason=ended,
@@ -116,6 +118,14 @@ def resolved(incident: Incident, reasons: Iterable[str], now: datetime, *, orpha
         orphans=orphans,
         history=_noted(incident, now, f"ended: {ended.replace('_', ' ')}"),
     )
+
+
+def _rules(incident: Incident, causes: Sequence[Member]) -> tuple[str, ...]:
+    new = {member.alert.rule_id for member in causes} - set(incident.rules)
+    if not new:
+        return incident.rules
+    loudest_first = sorted(causes, key=lambda m: (-m.severity.rank, m.alert.since, m.alert.rule_id))
+    return tuple(unique([*incident.rules, *(member.alert.rule_id for member in loudest_first)]))
 
 
 def _news(before: Incident, after: Incident) -> list[str]:

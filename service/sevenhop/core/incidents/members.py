@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
 import msgspec
@@ -97,6 +97,13 @@ class Members:
         if folded:
             self._folded[fingerprint] = folded
 
+    def forget_missing(self) -> set[str]:
+        """After `load`: let go of explanations by alerts that are not here; returns those to be settled again."""
+        affected = {fp for by, explained in self._explains.items() if by not in self._members for fp in explained}
+        for fingerprint in affected:
+            self._explain(fingerprint, tuple(by for by in self._explained[fingerprint] if by in self._members))
+        return self.following(affected)
+
     def drop(self, fingerprint: str) -> set[str]:
         """Forget an alert that ended; returns those to be settled again."""
         affected = self._near(self._reach.get(fingerprint)) | set(self._explains.get(fingerprint, ()))
@@ -128,17 +135,19 @@ class Members:
             return {fingerprint}
         return {fingerprint, *self._near(before), *self._near(seen), *self._explains.get(fingerprint, ())}
 
-    def settle(self, fingerprints: Iterable[str], told: Mapping[str, bool], contexts: Contexts, now: datetime) -> None:
+    def settle(
+        self, fingerprints: Iterable[str], stands: Callable[[str], bool], contexts: Contexts, now: datetime
+    ) -> None:
         """
         Decide anew what explains these, and which are folded under maintenance.
 
         Args:
-            told: Key of an incident → whether anybody was told of it: maintenance that begins afterwards is most
-                likely the answer to it, and hides nothing.
+            stands: Whether the incident of a key is open and past its first wait: maintenance that begins afterwards is
+                most likely the answer to it, and hides nothing.
         """
         for fingerprint in sorted(fp for fp in set(fingerprints) if fp in self._members):
             self._settle(fingerprint, contexts, now)
-            self._fold(fingerprint, told)
+            self._fold(fingerprint, stands)
 
     def place(self, fingerprint: str) -> tuple[Home, bool]:
         """(the incident where an alert counts, whether as a cause)"""
@@ -182,14 +191,14 @@ class Members:
         if answer.by or answer.is_certain:
             self._explain(fingerprint, answer.by)
 
-    def _fold(self, fingerprint: str, told: Mapping[str, bool]) -> None:
+    def _fold(self, fingerprint: str, stands: Callable[[str], bool]) -> None:
         reach = self._reach.get(fingerprint)
         if reach is None:
             return
         node = reach.maintained_node
         if not node:
             self._folded.pop(fingerprint, None)
-        elif fingerprint in self._folded or not told.get(self._members[fingerprint].home.key(self._cluster), False):
+        elif fingerprint in self._folded or not stands(self._members[fingerprint].home.key(self._cluster)):
             self._folded[fingerprint] = node
 
     def _party(self, fingerprint: str) -> Party:

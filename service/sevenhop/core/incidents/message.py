@@ -27,8 +27,8 @@ from sevenhop.core.subject import Subject, SubjectKind
 
 TITLE_MOST = 119
 _DETAILS_MOST = 60
-_UNCONFIRMED, _SILENCED, _FLAPPING = "Unconfirmed", "Silenced", "Flapping"
-_NOTES = (_UNCONFIRMED, _SILENCED, _FLAPPING)
+_UNCONFIRMED, _ENDING, _SILENCED, _FLAPPING = "Unconfirmed", "Ending", "Silenced", "Flapping"
+_NOTES = (_UNCONFIRMED, _ENDING, _SILENCED, _FLAPPING)
 _LOOKED_AT = 8
 """Members whose context is asked for when the leading one cannot tell which hop broke."""
 
@@ -51,7 +51,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         causes, symptoms: Its alerts; the causes first those that lead.
         silence: The one that covers all of it.
-        is_unseen: Nothing that causes it can be seen now: what was last written of it still stands.
+        is_unseen: Nothing that causes it can be seen now, or is true now: what was last written of it still stands.
         is_flapping: Opened so often lately that it is told by edits only.
         elsewhere: Title of the incident that explains what this one was about.
     """
@@ -208,10 +208,7 @@ def _hops(context: SubjectContext | None, lead: Member) -> list[Line]:
     if report is None:
         where = str(lead.hop) if lead.hop is not None else "none: this is about Sevenhop itself"
         return [Line(Role.FIRST_BROKEN, "First broken hop", where)]
-    return [
-        Line(Role.FIRST_BROKEN, "First broken hop", parts.first_broken_text(report)),
-        Line(Role.NOTE, "Not seen", parts.unseen_text(report)),
-    ]
+    return [Line(Role.FIRST_BROKEN, "First broken hop", parts.first_broken_text(report))]
 
 
 def _impact(
@@ -247,8 +244,7 @@ def _pool(
 ) -> list[Line]:
     lines = []
     if context is not None:
-        changed = parts.changed_text(context.changes, incident.since, settings.changed_before)
-        lines.append(Line(Role.CHANGED, "Changed before", changed))
+        lines.append(_changed_before(incident, context, settings))
     pool = context.pool if context is not None else None
     about_a_pool = incident.cause.kind is SubjectKind.POOL
     if about_a_pool and (pool is None or pool.product != incident.cause.name):
@@ -257,10 +253,25 @@ def _pool(
     short = context is not None and context.diagnosis is not None and context.diagnosis.cause in parts.SHORTAGES
     if pool is not None and (about_a_pool or short):
         lines.append(Line(Role.CAPACITY, "Capacity", parts.capacity_text(pool)))
-        lines.append(Line(Role.WAITING, "Waiting", parts.waiting_text(pool.waiting, incident.since)))
+        lines.append(Line(Role.CAPACITY, "Held by", parts.holders_text(pool)))
+        for tier, text in parts.waiting_texts(pool.waiting, incident.since):
+            lines.append(Line(Role.WAITING, f"Waiting, {plain(tier, 20)}", text))
     elif about_a_pool:
         lines.append(Line(Role.CAPACITY, "Capacity", "unknown (the pool cannot be seen)"))
     return lines
+
+
+def _changed_before(incident: Incident, context: SubjectContext, settings: DeskSettings) -> Line:
+    """What is known of it now, else what was written before: a restart of ours forgets it, and it stays true."""
+    line = Line(
+        Role.CHANGED,
+        "Changed before",
+        parts.changed_text(context.changes, incident.since, settings.changed_before),
+    )
+    if parts.changes_before(context.changes, incident.since, settings.changed_before):
+        return line
+    is_ours = any(told.opening == incident.opening for told in incident.told)
+    return next((known for known in incident.lines if known.role is Role.CHANGED and is_ours), line)
 
 
 def _outlook(
@@ -274,6 +285,8 @@ def _outlook(
     if context is not None:
         label, text = parts.plan_text(context, lead.alert.labels.get("tier", ""))
         lines.append(Line(Role.PLAN, label, text))
+    if context is not None and context.report is not None:
+        lines.append(Line(Role.NOTE, "Not seen", parts.unseen_text(context.report)))
     hop = context.report.first_broken if context is not None and context.report is not None else lead.hop
     subject = lead.alert.subject
     lines.append(Line(Role.COMMAND, "Look", parts.command_text(subject, context, hop)))
@@ -292,6 +305,10 @@ def _notes(incident: Incident, situation: Situation, now: datetime, settings: De
         missing = listed([plain(text, 100) for text in first.missing], 2, "; ") or "a source is silent"
         of_all = "" if len(blind) == len(situation.causes) else f" ({len(blind)} of {len(situation.causes)} alerts)"
         lines.append(Line(Role.NOTE, _UNCONFIRMED, f"{confirmed}{of_all}; since then unknown: {missing}"))
+    ending = [m.alert.false_since for m in situation.causes if m.alert.false_since is not None]
+    if ending and len(ending) == len(situation.causes) and now >= max(ending) + settings.ending_grace:
+        since = clock(max(ending), incident.since)
+        lines.append(Line(Role.NOTE, _ENDING, f"not true any more since {since} UTC; it ends unless it comes back"))
     if situation.silence is not None:
         silence = situation.silence
         until = clock(silence.expires_at, incident.since)

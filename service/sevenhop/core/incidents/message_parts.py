@@ -97,9 +97,14 @@ def why_text(diagnosis: Diagnosis | None, hop: Hop | None) -> str:
     return f"{elsewhere}{summary}{sure}"
 
 
+def changes_before(changes: Sequence[Change], since: datetime, before: timedelta) -> list[Change]:
+    """Those within `before` of the beginning."""
+    return [c for c in changes if since - before <= c.at <= since + _CLOCKS_DIFFER]
+
+
 def changed_text(changes: Sequence[Change], since: datetime, before: timedelta) -> str:
     """What somebody changed before it began, the newest first."""
-    found = [c for c in changes if since - before <= c.at <= since + _CLOCKS_DIFFER]
+    found = changes_before(changes, since, before)
     if not found:
         return f"nothing seen in the {before // timedelta(minutes=1)} min before"
     newest = sorted(found, key=lambda c: (c.at, c.kind, c.namespace, c.name, c.what), reverse=True)
@@ -107,7 +112,7 @@ def changed_text(changes: Sequence[Change], since: datetime, before: timedelta) 
 
 
 def capacity_text(pool: PoolCapacity) -> str:
-    """How the pool's GPUs are spent, and who holds most of them."""
+    """How the pool's GPUs are spent."""
     noun = "GPUs" if pool.resource.endswith("/gpu") else plain(pool.resource, 60)
     parts = [f"{plain(pool.product, 60)}: {pool.bound} of {pool.allocatable} {noun} bound"]
     if pool.releasing:
@@ -117,22 +122,24 @@ def capacity_text(pool: PoolCapacity) -> str:
         parts.append(f"{pool.cordoned} on cordoned nodes")
     if pool.unhealthy:
         parts.append(f"{pool.unhealthy} not offered")
-    text = " · ".join(parts)
+    return " · ".join(parts)
+
+
+def holders_text(pool: PoolCapacity) -> str:
+    """Who holds most of the pool's GPUs; empty if nobody holds any."""
     holders = sorted(pool.holdings, key=lambda h: (-h.gpus, h.workload or ("", "")))
-    if holders:
-        text += "\nheld by " + listed([_holding(h) for h in holders], _SHOWN)
-    return text
+    return listed([_holding(h) for h in holders], _SHOWN)
 
 
-def waiting_text(waiting: Sequence[Waiting], since: datetime) -> str:
-    """Who waits for the pool, a line per tier; empty if fewer than two do."""
+def waiting_texts(waiting: Sequence[Waiting], since: datetime) -> list[tuple[str, str]]:
+    """(tier, who waits), the most valuable first; empty if fewer than two wait: one is whom the message is about."""
     if len(waiting) < 2:
-        return ""
-    lines = []
+        return []
+    found = []
     for tier in sorted({w.tier for w in waiting}, key=tier_rank):
         of_tier = [w for w in waiting if w.tier == tier]
-        lines.append(f"{tier or 'no tier'}: {listed([_waits(w, since) for w in of_tier], _SHOWN)}")
-    return "\n".join(lines)
+        found.append((tier or "no tier", listed([_waits(w, since) for w in of_tier], _SHOWN)))
+    return found
 
 
 def if_nothing_text(context: SubjectContext | None, rule: Rule | None) -> str:

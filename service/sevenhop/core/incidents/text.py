@@ -20,6 +20,9 @@ def plain(text: str, most: int = 0) -> str:
     >>> plain("a\\x1b[31m\\n  b")
     'a[31m b'
     """
+    if text.isprintable():  # nearly all text is, and this is a hundred times faster
+        line = " ".join(text.split())
+        return shorten(line, most) if most else line
     shown = "".join(" " if char.isspace() else char for char in text if _is_shown(char))
     line = " ".join(shown.split())
     return shorten(line, most) if most else line

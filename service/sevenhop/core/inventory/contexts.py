@@ -105,15 +105,12 @@ def _reaches(state: State, subject: Subject, slots: Sequence[Slot], rows: Sequen
     return found
 
 
-def _short(state: State, pools: Iterable[str]) -> list[Short]:
-    found: list[Short] = []
-    for pool in sorted(pools):
-        for free in state.ledger.nodes_of(pool):
-            facts = state.facts.get(Subject(SubjectKind.NODE, "", free.name), {})
-            has, expected = facts.get("node.gpu.allocatable"), facts.get("node.gpu.expected")
-            if isinstance(has, int) and isinstance(expected, int) and has < expected:
-                found.append(Short(free.name, has, expected))
-    return found
+def _short(state: State, pools: set[str]) -> list[Short]:
+    return [
+        Short(name, has, expected)
+        for name, (has, expected) in sorted(state.short_of_gpus.items())
+        if not pools.isdisjoint(state.ledger.pools_of(name))
+    ]
 
 
 def worst(rows: Sequence[PodRow], missing: Sequence[NotCreated], report: HopReport | None) -> Diagnosis | None:
@@ -139,13 +136,13 @@ def _changes(
 ) -> Iterable[Change]:
     """Of its workloads, of its pods' nodes and of its pool's nodes, the newest first."""
     workloads: set[Key | None] = {slot[0] for slot in slots}
-    nodes = {row.node for row in rows if row.node} | {free.name for free in state.ledger.nodes_of(pool)}
-    if subject.kind is SubjectKind.NODE:
-        nodes = {subject.name}
+    nodes = {row.node for row in rows if row.node} if subject.kind is not SubjectKind.NODE else {subject.name}
+    in_pool = subject.kind is not SubjectKind.NODE and bool(pool)
     for change in state.changes.newest_first(now):
-        if (change.workload is not None and change.workload in workloads) or (
-            change.kind == "Node" and change.name in nodes
-        ):
+        if change.kind == "Node":
+            if change.name in nodes or (in_pool and pool in state.ledger.pools_of(change.name)):
+                yield change
+        elif change.workload is not None and change.workload in workloads:
             yield change
 
 

@@ -61,6 +61,13 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
         return sum(self.gpus.values())
 
 
+Holder = tuple[Key, str] | None
+"""(workload, component); None for pods of no inference workload"""
+
+Held = tuple[int, int]
+"""(GPUs, pods)"""
+
+
 class Part(msgspec.Struct, frozen=True, gc=False):
     """One node's part of one pool."""
 
@@ -68,10 +75,11 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     resource: str
     capacity: int
     free: NodeFree
+    held: dict[Holder, Held]
 
 
 class Sums(msgspec.Struct, gc=False):
-    """Of one pool; `blocks` counts nodes by their free GPUs."""
+    """Of one pool; `blocks` counts nodes by their free GPUs, `held` says who has how much."""
 
     resource: str
     allocatable: int = 0
@@ -81,6 +89,7 @@ class Sums(msgspec.Struct, gc=False):
     cordoned: int = 0
     unhealthy: int = 0
     blocks: Counter[int] = msgspec.field(default_factory=Counter)
+    held: dict[Holder, Held] = {}
 
     def largest_free_block(self) -> int:
         return max(self.blocks, default=0)
@@ -138,14 +147,10 @@ class Ledger:
             largest_free_block=sums.largest_free_block(),
         )
 
-    def holds_in(self, pool: str) -> Iterable[tuple[Key, Hold, int]]:
-        """(pod, hold, GPUs of this pool) of every pod that has some."""
-        for node in self._members.get(pool, ()):
-            resources = [part.resource for part in self._parts[node] if part.pool == pool]
-            for key, hold in self._on.get(node, {}).items():
-                gpus = sum(hold.gpus.get(resource, 0) for resource in resources)
-                if gpus:
-                    yield key, hold, gpus
+    def held_in(self, pool: str) -> Mapping[Holder, Held]:
+        """Who has GPUs of a pool."""
+        sums = self._sums.get(pool)
+        return sums.held if sums is not None else {}
 
     def bound_on(self, node: str) -> int:
         return sum(hold.total() for hold in self._on.get(node, {}).values())
@@ -191,8 +196,6 @@ class Ledger:
         after = self._count(node) if node is not None else ()
         before = self._parts.get(name, ())
         if before == after:
-            # Sums are the same; who holds them may not be.
-            self.dirty.update(part.pool for part in after)
             return
         self.reshaped = self.reshaped or _shape(before) != _shape(after)
         for part in before:
@@ -224,7 +227,8 @@ class Ledger:
             releasing = sum(hold.gpus.get(resource, 0) for hold in holds if hold.releasing)
             free = max(0, has - bound) if ready and not cordoned else 0
             row = NodeFree(node.metadata.name, has, bound, releasing, free, ready, cordoned)
-            parts.append(Part(pool_name(product, resource), resource, capacity.get(resource, has), row))
+            held = _held(resource, holds)
+            parts.append(Part(pool_name(product, resource), resource, capacity.get(resource, has), row, held))
         return tuple(parts)
 
     def _add(self, part: Part, sign: int) -> None:
@@ -241,6 +245,22 @@ class Ledger:
         sums.blocks[row.free] += sign
         if sums.blocks[row.free] <= 0:
             del sums.blocks[row.free]
+        for holder, (gpus, pods) in part.held.items():
+            had_gpus, had_pods = sums.held.get(holder, (0, 0))
+            sums.held[holder] = (had_gpus + sign * gpus, had_pods + sign * pods)
+            if sums.held[holder] == (0, 0):
+                del sums.held[holder]
+
+
+def _held(resource: str, holds: Iterable[Hold]) -> dict[Holder, Held]:
+    found: dict[Holder, Held] = {}
+    for hold in holds:
+        gpus = hold.gpus.get(resource, 0)
+        if gpus:
+            holder = (hold.workload, hold.component) if hold.workload is not None else None
+            had_gpus, had_pods = found.get(holder, (0, 0))
+            found[holder] = (had_gpus + gpus, had_pods + 1)
+    return found
 
 
 def _shape(parts: Iterable[Part]) -> list[tuple[str, str, int]]:

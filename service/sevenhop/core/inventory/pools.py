@@ -10,17 +10,13 @@ from sevenhop.core.facts import pool as facts
 from sevenhop.core.facts.labels import labels
 from sevenhop.core.facts.schema import Facts, Unknown
 from sevenhop.core.inventory.capacity import Holding, PoolCapacity, Waiting
+from sevenhop.core.inventory.ledger import Held
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.read_component import wants_to_run
 from sevenhop.core.inventory.state import Slot, State, component_subject
 from sevenhop.core.inventory.workloads import Component, Tier
 
 NO_WORKLOAD = "no inference workload: pods that nothing we know could scale"
-
-
-class _Held(msgspec.Struct, gc=False):
-    gpus: int = 0
-    pods: int = 0
 
 
 class _Gift(msgspec.Struct, frozen=True, gc=False):
@@ -54,8 +50,16 @@ def capacity(state: State, name: str) -> PoolCapacity:
     """
     One pool with everyone in it.
 
-    Holdings are one per workload, the largest first; what belongs to no workload is one holding of its own.
+    Holdings are one per workload, the largest first; what belongs to no workload is one holding of its own.  Computed
+    once for as long as nothing in the pool changes: a pool of thousands of nodes costs milliseconds.
     """
+    known = state.capacities.get(name)
+    if known is None:
+        known = state.capacities[name] = _capacity(state, name)
+    return known
+
+
+def _capacity(state: State, name: str) -> PoolCapacity:
     queue = sorted(
         state.waiting_in.get(name, {}).values(),
         key=lambda each: (-Tier(each.tier).rank, str(each.since or ""), each.workload, each.component),
@@ -68,46 +72,39 @@ def capacity(state: State, name: str) -> PoolCapacity:
 
 
 def _holdings(state: State, name: str, top: Tier | None) -> list[Holding]:
-    total: dict[Key | None, _Held] = {}
+    total: dict[Key | None, Held] = {}
     gives: dict[Key | None, int] = {}
     reasons: dict[Key | None, list[str]] = {}
-    for slot, held, gift in _gifts(state, name, top):
+    for slot, (gpus, pods), gift in _gifts(state, name, top):
         workload = slot[0] if slot is not None else None
-        sums = total.setdefault(workload, _Held())
-        sums.gpus += held.gpus
-        sums.pods += held.pods
+        had = total.get(workload, (0, 0))
+        total[workload] = (had[0] + gpus, had[1] + pods)
         gives[workload] = gives.get(workload, 0) + gift.gpus
         if gift.reason:
             reasons.setdefault(workload, []).append(f"{slot[1]}: {gift.reason}" if slot is not None else gift.reason)
     found: list[Holding] = []
-    for workload, sums in total.items():
+    for workload, (gpus, pods) in total.items():
         known = state.workloads.get(workload) if workload is not None else None
         could = gives[workload]
         words = f"could give {could}" if could else "; ".join(reasons.get(workload, ()))
-        tier = state.tier(known).value if known is not None else ""
-        found.append(Holding(workload, tier, sums.gpus, sums.pods, could > 0, words))
+        tier = state.tier_of[known.key].value if known is not None else ""
+        found.append(Holding(workload, tier, gpus, pods, could > 0, words))
     return sorted(found, key=lambda each: (-each.gpus, each.workload or ("~", "~")))
 
 
-def _gifts(state: State, name: str, top: Tier | None) -> list[tuple[Slot | None, _Held, _Gift]]:
-    held: dict[Slot | None, _Held] = {}
-    for _, hold, gpus in state.ledger.holds_in(name):
-        slot = (hold.workload, hold.component) if hold.workload is not None else None
-        sums = held.setdefault(slot, _Held())
-        sums.gpus += gpus
-        sums.pods += 1
-    ordered = sorted(held.items(), key=lambda item: item[0] or (("~", "~"), ""))
-    return [(slot, sums, _gift(state, slot, sums, top)) for slot, sums in ordered]
+def _gifts(state: State, name: str, top: Tier | None) -> list[tuple[Slot | None, Held, _Gift]]:
+    ordered = sorted(state.ledger.held_in(name).items(), key=lambda item: item[0] or (("~", "~"), ""))
+    return [(slot, held, _gift(state, slot, held[0], top)) for slot, held in ordered]
 
 
-def _gift(state: State, slot: Slot | None, held: _Held, top: Tier | None) -> _Gift:
+def _gift(state: State, slot: Slot | None, held: int, top: Tier | None) -> _Gift:
     """What a component could give to the highest tier that waits, in whole replicas above its minimum."""
     part = state.part(slot) if slot is not None else None
     if slot is None or part is None:
         return _Gift(0, NO_WORKLOAD)
-    tier = state.tier(state.workloads[slot[0]])
     if top is None:
         return _Gift(0, "nobody waits")
+    tier = state.tier_of[slot[0]]
     if tier.rank >= top.rank:
         same = "the same tier as" if tier is top else "a higher tier than"
         return _Gift(0, f"{tier.value}, {same} who waits")
@@ -121,10 +118,10 @@ def _gift(state: State, slot: Slot | None, held: _Held, top: Tier | None) -> _Gi
     return _spare(part, held, spare=min(desired, max(ready, minimum)) - minimum, minimum=minimum)
 
 
-def _spare(part: Component, held: _Held, *, spare: int, minimum: int) -> _Gift:
+def _spare(part: Component, held: int, *, spare: int, minimum: int) -> _Gift:
     if spare <= 0 or not wants_to_run(part):
         return _Gift(0, f"at its minimum of {minimum}")
-    return _Gift(min(spare * part.gpus_per_replica, held.gpus), "")
+    return _Gift(min(spare * part.gpus_per_replica, held), "")
 
 
 def _autoscaler(state: State, name: str) -> str | Unknown:

@@ -328,13 +328,22 @@ class Settling:
         for name in sorted(todo):
             if not name:
                 continue
-            self._say(Subject(SubjectKind.NODE, "", name), read_node(self._state, name))
+            facts = read_node(self._state, name)
+            self._say(Subject(SubjectKind.NODE, "", name), facts)
+            self._note_short(name, facts)
         ledger = self._state.ledger
         self.dirty.pools |= ledger.dirty
         ledger.dirty = set()
         if ledger.reshaped:
             ledger.reshaped = False
             self.dirty.slots.update(self._state.pool_of)
+
+    def _note_short(self, name: str, facts: Facts | None) -> None:
+        has, expected = ((facts or {}).get(f"node.gpu.{word}") for word in ("allocatable", "expected"))
+        if isinstance(has, int) and isinstance(expected, int) and has < expected:
+            self._state.short_of_gpus[name] = (has, expected)
+        else:
+            self._state.short_of_gpus.pop(name, None)
 
     def _read_components(self, now: datetime) -> None:
         state = self._state
@@ -369,9 +378,10 @@ class Settling:
             return
         if (before.get("component.ready") == 0) != (read.facts["component.ready"] == 0):
             self.dirty.workloads.add(slot[0])
-        if _differ(before, read.facts, _DONOR_FACTS):
-            # What it could give matters wherever somebody waits.
-            self.dirty.pools.update(name for name in (read.pool,) if state.waiting_in.get(name))
+        # What it could give matters where somebody waits; whose it is, always.
+        matters = _DONOR_FACTS if state.waiting_in.get(read.pool) else ("tier",)
+        if read.pool and _differ(before, read.facts, matters):
+            self.dirty.pools.add(read.pool)
         if _differ(before, read.facts, _SERVICE_FACTS):
             self.dirty.services.update(k for k, workload in state.service_of.items() if workload == slot[0])
 
@@ -459,6 +469,7 @@ class Settling:
         todo, self.dirty.pools = self.dirty.pools | self._state.ledger.dirty, set()
         self._state.ledger.dirty = set()
         for name in sorted(todo):
+            self._state.capacities.pop(name, None)
             exists = name in self._state.ledger.pools() or name in self._state.waiting_in
             self._say(Subject(SubjectKind.POOL, "", name), read_pool(self._state, name) if exists else None)
 

@@ -10,7 +10,7 @@ import msgspec
 from sevenhop.core.events import SyncState
 from sevenhop.core.facts.component import NotCreated
 from sevenhop.core.facts.schema import Facts, Unknown, UnknownReason
-from sevenhop.core.inventory.capacity import Waiting
+from sevenhop.core.inventory.capacity import PoolCapacity, Waiting
 from sevenhop.core.inventory.changes import ChangeLog
 from sevenhop.core.inventory.discovery import Discovery
 from sevenhop.core.inventory.evidence import Evidence
@@ -68,6 +68,8 @@ class State:
         pool_of: The pool that a component runs in or waits for.
         budgets, scalers: PodDisruptionBudgets and HorizontalPodAutoscalers by namespace.
         listed_ready: Service to the pods that its EndpointSlices list as ready.
+        short_of_gpus: Nodes that advertise fewer GPUs than they should, with both numbers.
+        capacities: Of pools that somebody asked about, until something in them changes.
         service_of: Service to the workload that it leads to.
         waiting_in: Pool to the components that wait for its GPUs.
         changed_histories: (table, key) of what no list returns and has changed since it was last stored.
@@ -108,6 +110,8 @@ class State:
         self.labels_of: dict[Slot, dict[str, str]] = {}
         self.pool_of: dict[Slot, str] = {}
         self.waiting_in: dict[str, dict[Slot, Waiting]] = {}
+        self.short_of_gpus: dict[str, tuple[int, int]] = {}
+        self.capacities: dict[str, PoolCapacity] = {}
         self.service_of: dict[Key, Key] = {}
         self.budgets: dict[str, dict[Key, PodDisruptionBudget]] = {}
         self.scalers: dict[str, dict[Key, HorizontalPodAutoscaler]] = {}

@@ -1,0 +1,1 @@
+"""The documentation: pages written by hand, and `docs.render`, which writes docs/reference from the code."""

@@ -1,0 +1,60 @@
+"""
+`python -m docs.render` (`make docs`): writes docs/reference from the code.
+
+tests/architecture/test_reference.py compares, so a page is never older than what it describes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from docs.rendering import causes, channels, cli, kinds, labels, metrics, settings
+from sevenhop.core.facts.table import FACTS
+from sevenhop.frameworks import reference as frameworks
+from sevenhop.rulebook import docs as rules
+from sevenhop.rulebook import facts_docs
+from sevenhop.rulebook.load import load_rulebook
+from sevenhop.rulebook.shipped import shipped_rules
+
+REFERENCE = Path(__file__).parent / "reference"
+
+
+def _rules() -> str:
+    return rules.render(load_rulebook([shipped_rules()], FACTS).rules)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "settings.md": settings.render,
+    "cli.md": cli.render,
+    "rules.md": _rules,
+    "facts.md": lambda: facts_docs.render(FACTS),
+    "causes.md": causes.render,
+    "frameworks.md": frameworks.render,
+    "kinds.md": kinds.render,
+    "cluster-role.yaml": kinds.render_role,
+    "labels.md": labels.render,
+    "channels.md": channels.render,
+    "metrics.md": metrics.render,
+}
+"""File name in docs/reference to what renders it."""
+
+
+def main() -> int:
+    """Write every page; say which changed."""
+    REFERENCE.mkdir(exist_ok=True)
+    for name, render in PAGES.items():
+        path, text = REFERENCE / name, render()
+        if not path.exists() or path.read_text("utf-8") != text:
+            path.write_text(text, "utf-8")
+            print(f"wrote docs/reference/{name}")
+    for path in sorted(REFERENCE.iterdir()):
+        if path.name not in PAGES:
+            path.unlink()
+            print(f"removed docs/reference/{path.name}, which nothing renders")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
