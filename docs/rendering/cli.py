@@ -18,8 +18,8 @@ _INTRO = """# Command line
 Rendered from the parser by `make docs`; change the code, not this page. `sevenhop COMMAND --help` says the same.
 
 Answers go to the standard output, errors to the standard error in one line with the fix. `-o json` and `-o yaml` are
-for programs. Colour and width follow the terminal; in a pipe, or with `NO_COLOR` set, the output
-is plain.
+for programs. Colour and width follow the terminal; in a pipe, or with `NO_COLOR` set, there is no
+colour.
 """
 
 

@@ -212,7 +212,7 @@ def test_explain_says_why_another_does_not(told: Told) -> None:
     """A rule that could have fired, and what it would have needed."""
     assert f"inactive {SURGE}" in told.why_not
     reason = told.why_not.partition(f"inactive {SURGE}")[2].partition("inactive")[0]
-    assert "component.rolling = False" in reason or "component.surge_blocked = False" in reason, reason
+    assert "component.rolling = no" in reason or "component.surge_blocked = no" in reason, reason
     assert f"firing   {SHORT}" not in told.why_not
 
 

@@ -153,19 +153,25 @@ class Stage:
 
 
 @asynccontextmanager
-async def open_stage(world: World, begins: datetime, folder: Path, stream: TextIO) -> AsyncIterator[Stage]:
+async def open_stage(
+    world: World, begins: datetime, folder: Path, stream: TextIO, settings: Settings | None = None
+) -> AsyncIterator[Stage]:
     """
     Build the world, and watch it from `begins` on.
 
     Args:
         folder: Empty; the state is kept there.
         stream: Where the console channel writes.
+        settings: Such as other rules; None takes the defaults of production.
+
+    Raises:
+        StageError: A part of ours failed, in one line.
     """
     clock = VirtualClock(begins - BUILT_BEFORE)
     cluster = SimulatedCluster(clock, load_s=_load_s, controllers=(EndpointSlices,))
     build(cluster, world)
     cluster.advance(begins - clock())
-    settings = settings_of(world, folder)
+    settings = settings or settings_of(world, folder)
     rulebook = build_rulebook(settings)
     if rulebook.problems:
         raise StageError(f"the shipped rules have problems: {rulebook.problems[0]}")

@@ -76,7 +76,7 @@ def test_a_box_fits_the_terminal(width: int, unicode: bool) -> None:
     assert ("  Look: kubectl -n llm describe pod llama-70b-decode-7" in text.split("\n")) is (width < 72)
     squeezed = re.sub(r"[\s│|]", "", text)
     for line in message().lines:
-        assert re.sub(r"\s", "", line.text) in squeezed
+        assert squeezed.count(re.sub(r"\s", "", line.text)) == 1
 
 
 def test_the_real_width_of_a_terminal() -> None:

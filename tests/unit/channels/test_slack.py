@@ -377,3 +377,27 @@ async def test_a_retired_message_is_not_recalled(slack: SlackServer, channel: Sl
     slack.delete(CHANNEL, slack.parents[1].ts)
 
     assert await channel.recall("ops", NOON) == []
+
+
+async def test_two_receivers_in_one_channel(slack: SlackServer, channel: SlackChannel) -> None:
+    """Each has its own message: one that arrived is no proof of the other, and is not edited for it."""
+    other = build(slack)
+    await channel.deliver(notify(1), uncertain=False)
+    await other.deliver(notify(1, receiver="sre", id="k1-1/sre/1"), uncertain=True)
+    await other.deliver(notify(2, receiver="sre", id="k1-1/sre/2", message=resolved()), uncertain=False)
+    recalled = await channel.recall("ops", NOON)
+    await other.close()
+
+    assert [(p.payload["receiver"], p.payload["status"]) for p in slack.parents] == [
+        ("ops", "firing"),
+        ("sre", "resolved"),
+    ]
+    assert [one.reference for one in recalled] == [f"{CHANNEL}/{slack.parents[0].ts}"]
+
+
+async def test_two_messages_of_one_moment_are_told_apart(slack: SlackServer, channel: SlackChannel) -> None:
+    """A page that replaces another of the same moment is not taken for it."""
+    await channel.deliver(notify(1), uncertain=False)
+    await channel.deliver(notify(2, anew=True), uncertain=True)
+
+    assert [parent.payload["revision"] for parent in slack.parents] == [1, 2]

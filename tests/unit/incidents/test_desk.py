@@ -1035,3 +1035,22 @@ def test_after_a_restart_a_cause_is_looked_at_before_it_hides_anything(scene: Sc
     scene.step(10, fires(replace(symptom, values={"x": 1}), 10, again=True))
 
     assert scene.desk.standing(symptom.fingerprint, at(10)).is_cause
+
+
+def test_what_is_not_true_any_more_is_said_before_it_ends(scene: Scene) -> None:
+    """While an alert fires on for its hold, the message keeps what it was about and says that it is ending."""
+    firing = alert(SHORT, component())
+    scene.step(0, fires(firing))
+    (first,) = scene.step(5)
+    scene.contexts[component()] = context(component(), {}, desired=4, ready=4, minimum=4)
+    going = replace(firing, false_since=at(30))
+
+    soon = scene.step(30, fires(going, 30, again=True)) + scene.until(39)
+    (said,) = scene.until(41)
+    back = scene.step(50, fires(firing, 50, again=True))
+
+    assert soon == []
+    assert (said.reason, said.message.status, said.message.at) == ("changed", "firing", at(40))
+    assert texts(said, Role.WHY) == texts(first, Role.WHY)
+    assert texts(said, Role.NOTE)[-1].startswith("not true any more since 12:00:30 UTC")
+    assert not [n for n in back if n.anew]

@@ -479,6 +479,11 @@ def test_loads_that_fail_on_one_node_only() -> None:
 
     assert scene.fact("node:gpu-0", "loads_fail_only_here") is True
     assert scene.fact("node:gpu-1", "loads_fail_only_here") is False
+    elsewhere = pod_of(REPLICAS, "2", node="gpu-1", **crash)
+    scene.put(elsewhere)
+    assert scene.fact("node:gpu-0", "loads_fail_only_here") is False
+    scene.delete(elsewhere)
+    assert scene.fact("node:gpu-0", "loads_fail_only_here") is True
 
 
 def test_a_change_is_told_for_half_an_hour() -> None:
@@ -620,3 +625,30 @@ def test_the_pool_of_a_component_follows_the_nodes() -> None:
     scene.put(node("a", gpus=4))
 
     assert scene.fact("component:prod/app/engine", "product") == H100
+
+
+def test_one_component_may_tell_the_tier_of_all() -> None:
+    """
+    The highest priority among a workload's pods holds for the whole workload.
+    """
+    graph = dynamo("both", decode=1, prefill=1)
+    scene = Scene(graph, dynamo_pod(graph, "decode", "0", node="n"))
+    assert scene.fact("component:prod/both/decode", "tier") == Tier.STANDARD
+
+    scene.put(dynamo_pod(graph, "prefill", "0", node="n", priority=2_000_000))
+
+    assert scene.fact("component:prod/both/decode", "tier") == Tier.CRITICAL
+    assert scene.fact("pod:prod/both-decode-0", "tier") == Tier.CRITICAL
+
+
+def test_until_owners_are_listed_pods_may_belong_elsewhere() -> None:
+    """
+    A ReplicaSet that is not listed yet may be a Deployment's; one that is merely stale tells as before.
+    """
+    scene = story()
+
+    scene.source("ReplicaSet.apps", state=SyncState.NOT_SYNCED)
+    assert scene.fact(ENGINE, "ready") == Unknown(UnknownReason.NOT_SYNCED, "ReplicaSet.apps")
+
+    scene.source("ReplicaSet.apps", state=SyncState.STALE)
+    assert scene.fact(ENGINE, "ready") == 2

@@ -86,7 +86,7 @@ class SlackChannel:
         Raises:
             DeliveryError: The history cannot be read.
         """
-        found = await self._history.ours()
+        found = await self._history.of_receiver(receiver)
         newest = {one.key: one for one in reversed(found) if one.status != SUPERSEDED}
         return [one.recalled(receiver=receiver, channel=self._channel, at=now) for one in newest.values()]
 
@@ -99,7 +99,7 @@ class SlackChannel:
         post = parent_of(notify)
         posted = next((one for one in shown if one.is_of(notify)), None)
         if posted is not None:
-            place = known if known is not None and known.ts == posted.ts else Place(self._channel, posted.ts)
+            place = Place(self._channel, posted.ts)
             return _Told(place, is_new=False, older=self._older(notify, known, shown, place), left_out=post.left_out)
         target = self._to_edit(notify, known, shown)
         if target is not None:
@@ -137,7 +137,7 @@ class SlackChannel:
         if not (uncertain or notify.adopt or (known is None and (not notify.anew or notify.revision > 1))):
             return [], True
         try:
-            return await self._history.of_key(notify.key), True
+            return await self._history.of_key(notify.key, notify.receiver), True
         except PermanentDeliveryError as error:
             self._history.complain(error)
             return [], False

@@ -24,18 +24,25 @@ class SlackHistory:
         self._channel = channel
         self._complained = False
 
-    async def of_key(self, key: str) -> list[Found]:
+    async def of_key(self, key: str, receiver: str) -> list[Found]:
         """
-        Our messages of one incident key, newest first; only as far back as the page with the newest.
+        Messages of one incident key to one receiver, newest first; only as far back as the page with the newest.
+
+        Two receivers may share a channel, and each has its own message there.
 
         Raises:
             DeliveryError: The history cannot be read: permanent if it may not.
         """
-        return await self._scan(key)
+        return await self._scan(receiver, key)
 
-    async def ours(self) -> list[Found]:
-        """All our messages, newest first."""
-        return await self._scan(None)
+    async def of_receiver(self, receiver: str) -> list[Found]:
+        """
+        All messages to one receiver, newest first.
+
+        Raises:
+            DeliveryError: As above.
+        """
+        return await self._scan(receiver, None)
 
     async def details_of(self, place: Place) -> str:
         """The ts of the reply that holds the details; empty if there is none."""
@@ -54,7 +61,7 @@ class SlackHistory:
         self._complained = True
         log.log(level, "a message sent just before a crash may be posted twice, the history is closed: %s", error)
 
-    async def _scan(self, key: str | None) -> list[Found]:
+    async def _scan(self, receiver: str, key: str | None) -> list[Found]:
         found: list[Found] = []
         cursor: dict[str, str] = {}
         for _ in range(PAGES):
@@ -62,7 +69,7 @@ class SlackHistory:
                 "conversations.history", channel=self._channel, limit=PAGE, include_all_metadata=True, **cursor
             )
             ours = filter(None, map(found_in, _messages(answer)))
-            found += [one for one in ours if key is None or one.key == key]
+            found += [one for one in ours if one.receiver == receiver and key in (None, one.key)]
             following = (answer.get("response_metadata") or {}).get("next_cursor") or ""
             if not following or (key is not None and found):
                 break

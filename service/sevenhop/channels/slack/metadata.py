@@ -58,6 +58,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     episode: int
     revision: int
     status: str
+    receiver: str
     effect: str
     at: str
     title: str = ""
@@ -73,13 +74,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
         The time belongs to it: where our state was lost, numbers begin again and name another transition.
         """
-        return (self.key, self.episode, self.revision, self.effect, self.at) == (
-            notify.key,
-            notify.episode,
-            notify.revision,
-            notify.id,
-            _iso(notify.message.at),
-        )
+        return (self.effect, self.at) == (notify.id, _iso(notify.message.at))
 
     def recalled(self, *, receiver: str, channel: str, at: datetime) -> Recalled:
         """The event that tells an emptied store of it."""
@@ -114,6 +109,7 @@ def describe(notify: Notify, *, status: str = "") -> dict[str, Any]:
         "episode": notify.episode,
         "revision": notify.revision,
         "status": status or message.status,
+        "receiver": notify.receiver,
         "effect": notify.id,
         "at": _iso(message.at),
         "cluster": cut(plain(message.cluster), 200),

@@ -480,7 +480,11 @@ class IncidentDesk:
         if incident.is_open:
             written = draft.message
             incident = replace(
-                incident, title=draft.title, lines=written.lines, details=written.details[:_DETAILS_KEPT]
+                incident,
+                title=draft.title,
+                heading=written.title,
+                lines=written.lines,
+                details=written.details[:_DETAILS_KEPT],
             )
         effects: list[Effect] = []
         for receiver, decision in decided:

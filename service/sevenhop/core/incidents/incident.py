@@ -108,7 +108,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         labels: What its causes agree on, the last time there were any; short names.
         rules: Ids of the rules of its causes, in order of appearance; the first never changes within an episode.
         orphans: Of a resolved one: symptoms that still fired and went on as incidents of their own.
-        title: As last written, without counts that change.
+        title: As last written, without counts that change; `heading` is with them.
         history: What happened, a line each, the last few.
         lines, details: As last written while it was open: the story of a resolved one is told from them.
         adopt: The store began empty when it opened: a channel may still show it.
@@ -138,6 +138,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     orphans: int = 0
     labels: dict[str, str] = {}
     title: str = ""
+    heading: str = ""
     history: tuple[str, ...] = ()
     lines: tuple[Line, ...] = ()
     details: tuple[str, ...] = ()

@@ -134,7 +134,7 @@ def build_resolved(incident: Incident, situation: Situation, contexts: Contexts,
 def _as_last_seen(incident: Incident, situation: Situation, now: datetime, settings: DeskSettings) -> Message:
     lines = [line for line in incident.lines if line.label not in _NOTES]
     return Message(
-        title=incident.title,
+        title=incident.heading or incident.title,
         status="firing",
         severity=incident.severity,
         cluster=incident.cluster,

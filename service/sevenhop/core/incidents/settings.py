@@ -23,7 +23,7 @@ class DeskSettings(msgspec.Struct, frozen=True, kw_only=True):
         flap_window, flap_limit: More openings than the limit within the window are flapping: told by edits only.
         flap_hold: What flapped and then stays open for so long is told aloud again.
         blind_grace: So long an alert may be unconfirmed before its message says so.
-        ending_grace: So long an alert may be untrue before its message says so: pods that are made anew are back by then.
+        ending_grace: So long an alert may be untrue before its message says so: pods made anew are back by then.
         refused_retry: A receiver that refused for good is tried again after this, while the incident is open.
         recall_wait: So long an incident that was read back from a channel may stay without a firing alert.
         changed_before: How far back "changed before" looks.

@@ -23,10 +23,11 @@ from sevenhop.core.inventory.policy import Policy
 from sevenhop.core.inventory.read_component import HPAS, PDBS
 from sevenhop.core.inventory.read_node import is_plugin
 from sevenhop.core.inventory.read_service import SLICES
+from sevenhop.core.inventory.rows import is_ready
 from sevenhop.core.inventory.settling import Settling
 from sevenhop.core.inventory.state import PRIORITY_CLASSES, State
 from sevenhop.core.objects import cluster as objects
-from sevenhop.core.objects.base import Object
+from sevenhop.core.objects.base import Object, condition
 from sevenhop.core.objects.kinds import KINDS
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.subject import Subject
@@ -238,7 +239,8 @@ class Inventory:
 
     def _on_pod(self, key: Key, before: Pod | None, after: Pod | None) -> None:
         state, dirty = self.state, self._settling.dirty
-        if before is None or after is None or _is_placed_differently(before, after):
+        same_but_status = before is not None and after is not None and _is_same_but_status(before, after)
+        if before is None or after is None or _is_placed_differently(before, after, same_but_status=same_but_status):
             state.placement.update("Pod", key)
         if after is None:
             dirty.services |= state.services.drop_pod(key)
@@ -247,7 +249,7 @@ class Inventory:
             self._plugin_moved(before)
             return
         dirty.services |= state.services.put_pod(key, after.metadata.labels)
-        if before is not None and before.status == after.status and _is_same_but_status(before, after):
+        if before is not None and same_but_status and _says_the_same(before, after):
             return
         dirty.pods.add(key)
         remember_pod(state, key, before, after, self._at)
@@ -344,16 +346,38 @@ def _is_same_but_status(before: Pod, after: Pod) -> bool:
     )
 
 
-def _is_placed_differently(before: Pod, after: Pod) -> bool:
+def _says_the_same(before: Pod, after: Pod) -> bool:
+    """
+    Whether two statuses say the same to whoever reads them.
+
+    Of a pod that runs and is ready only these are read; why one is not well may stand in any field.
+    """
+    a, b = before.status, after.status
+    if a == b:
+        return True
+    return (
+        a.phase == b.phase == "Running"
+        and a.container_statuses == b.container_statuses
+        and a.init_container_statuses == b.init_container_statuses
+        and is_ready(before)
+        and condition(a.conditions, "Ready") == condition(b.conditions, "Ready")
+        and condition(a.conditions, "PodScheduled") == condition(b.conditions, "PodScheduled")
+    )
+
+
+def _is_placed_differently(before: Pod, after: Pod, *, same_but_status: bool) -> bool:
     """Whether anything changed that placement reads: a pod that becomes ready changes nothing for the others."""
     if not after.spec.node_name or before.spec.node_name != after.spec.node_name:
         return True
     a, b = before.metadata, after.metadata
     return (
         before.is_finished != after.is_finished
-        or a.deletion_timestamp != b.deletion_timestamp
-        or a.labels != b.labels
-        or before.spec != after.spec
+        or (
+            not same_but_status
+            and (
+                a.deletion_timestamp != b.deletion_timestamp or a.labels != b.labels or before.spec != after.spec
+            )
+        )
         or [s.allocated_resources for s in before.status.container_statuses]
         != [s.allocated_resources for s in after.status.container_statuses]
         or before.status.resource_claim_statuses != after.status.resource_claim_statuses

@@ -38,7 +38,7 @@ class Objects:
         """Keep `obj`; returns what stood in its place."""
         key = obj.metadata.key
         before = self._by_kind.setdefault(kind, {}).get(key)
-        if before is not None:
+        if before is not None and not _is_indexed_alike(before, obj):
             self._unindex(kind, key, before)
         self._by_kind[kind][key] = obj
         if obj.metadata.uid:
@@ -104,3 +104,11 @@ class Objects:
             siblings.pop((kind, key), None)
             if not siblings:
                 del self._children[owner.uid]
+
+
+def _is_indexed_alike(before: Object, after: Object) -> bool:
+    """Whether `after` takes the very places of `before` in every index, as in nearly all updates."""
+    a, b = before.metadata, after.metadata
+    if a.uid != b.uid or a.owner_references != b.owner_references:
+        return False
+    return not isinstance(before, Pod) or (isinstance(after, Pod) and before.spec.node_name == after.spec.node_name)

@@ -261,16 +261,27 @@ class Settling:
             != (after.ready, after.live, after.version, after.phase)
         ):
             self.dirty.services |= state.services.of_pod(key)
+        self._note_failing(key, before, after)
+
+    def _note_failing(self, key: Key, before: PodRow | None, after: PodRow | None) -> None:
+        """Whether loads fail on one node only depends on all pods of the component, wherever they are."""
+        failing = self._state.failing
         for row in (before, after):
             if row is None:
                 continue
-            here = state.rows_of.get((row.workload, row.component), _NO_PODS).values()
-            if row.failure is not None:
+            slot = (row.workload, row.component)
+            here = failing.get(slot)
+            if row.failure is not None and row.node:
                 self.dirty.nodes.add(row.node)
-            elif (before is None or after is None or before.ready != after.ready) and state.failing.get(
-                (row.workload, row.component)
-            ):
-                self.dirty.nodes.update(other.node for other in here if other.failure is not None)
+                here = here if here is not None else failing.setdefault(slot, {})
+                here[key] = row.node
+            if not here:
+                continue
+            if row is before or row.failure is None:
+                here.pop(key, None)
+            self.dirty.nodes.update(here.values())
+            if not here:
+                del failing[slot]
 
     def _judge(self, now: datetime) -> None:
         state = self._state
@@ -373,7 +384,6 @@ class Settling:
         if state.labels_of.get(slot) != read.labels:
             state.labels_of[slot] = read.labels
             self._tell.update(state.rows_of.get(slot, ()))
-        state.failing[slot] = any(row.failure is not None for row in state.rows_of.get(slot, _NO_PODS).values())
         if not self._say(subject, read.facts):
             return
         if (before.get("component.ready") == 0) != (read.facts["component.ready"] == 0):
@@ -411,7 +421,7 @@ class Settling:
         self._queue(slot, None)
         if slot in state.spells:
             state.changed_histories.add(("spells", "/".join((*slot[0], slot[1]))))
-        for kept in (state.labels_of, state.spells, state.failing, state.priority_of):
+        for kept in (state.labels_of, state.spells, state.priority_of):
             cast("dict[Slot, object]", kept).pop(slot, None)
         self._wakes.put(("slot", slot), None)
         self._say(component_subject(slot), None)

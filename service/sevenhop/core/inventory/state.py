@@ -63,6 +63,7 @@ class State:
         rows: Of pods that belong to a workload.
         families: (namespace, controller) to the components whose pods it makes; see `rows.made_by`.
         refused: (kind, key) of a controller to its component and what it may not create.
+        failing: Of a component, the pods that fail and the nodes that they are on.
         priority_of: The highest priority among a component's pods.
         tier_of: Of a workload, as last told.
         pool_of: The pool that a component runs in or waits for.
@@ -104,7 +105,7 @@ class State:
         self.slots_of: dict[Key, frozenset[str]] = {}
         self.workloads_in: dict[str, dict[Key, Workload]] = {}
         self.workload_of_root: dict[tuple[str, Key], Key] = {}
-        self.failing: dict[Slot, bool] = {}
+        self.failing: dict[Slot, dict[Key, str]] = {}
         self.priority_of: dict[Slot, int] = {}
         self.tier_of: dict[Key, Tier] = {}
         self.labels_of: dict[Slot, dict[str, str]] = {}

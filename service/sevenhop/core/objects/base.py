@@ -102,7 +102,10 @@ class Workspace(Custom):
 
 def condition(conditions: Sequence[Condition], kind: str) -> Condition | None:
     """The condition of that type, or None."""
-    return next((c for c in conditions if c.type == kind), None)
+    for found in conditions:  # read for every pod event: a generator would cost twice as much
+        if found.type == kind:
+            return found
+    return None
 
 
 class SelectorRequirement(Slim):
