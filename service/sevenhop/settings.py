@@ -96,10 +96,6 @@ class IncidentSettings(_Section):
 Receiver = Annotated[SlackSettings | WebhookSettings | ConsoleSettings, Field(discriminator="type")]
 
 
-def _only_the_console() -> dict[str, Receiver]:
-    return {"console": ConsoleSettings(type="console")}
-
-
 def _console_only() -> dict[str, Receiver]:
     return {"console": ConsoleSettings(type="console")}
 

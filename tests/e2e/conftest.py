@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.service import Service
 from tests.e2e.slack import FakeSlack
 from tests.testbed import plugin
-from tests.testbed.cluster import Cluster
+from tests.testbed.cluster import ADMIN, Cluster
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -32,8 +32,8 @@ def start(testbed: Cluster, slack: FakeSlack, tmp_path: Path) -> Iterator[Callab
     """Starts services that tell the console and Slack; they end with the test.  Arguments as those of `Service`."""
     started: list[Service] = []
 
-    def start_one(**how: Any) -> Service:
-        service = Service(tmp_path / f"service-{len(started)}", testbed.kubeconfig(), slack=slack, **how)
+    def start_one(*, user: str = ADMIN, **how: Any) -> Service:
+        service = Service(tmp_path / f"service-{len(started)}", testbed.kubeconfig(user), slack=slack, **how)
         started.append(service)
         return service.start()
 

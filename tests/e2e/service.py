@@ -92,6 +92,16 @@ class Service:
             code = process.wait()
         return code, time.monotonic() - began
 
+    def pause(self) -> None:
+        """Stop it in its tracks: its connections stay open, and it reads nothing."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
     @property
     def console(self) -> str:
         """What this run has told on its console."""
@@ -110,6 +120,10 @@ class Service:
         """What `sevenhop get <view>` lists; through the local door, because polling with processes is slow."""
         rows: list[dict[str, Any]] | None = ask_service(self.state, "GET", f"/get/{view}")
         return rows or []
+
+    def state_of(self, kind: str) -> str:
+        """How much of a kind is known."""
+        return next((row["state"] for row in self.rows("sources") if row["kind"] == kind), "")
 
     def doctor(self) -> dict[str, Any]:
         """The report of `sevenhop doctor`."""

@@ -123,13 +123,23 @@ def _text(each: dict[str, Any], *, why_not: bool) -> str:
         if rule["dropped_by"]:
             lines.append(f"             dropped by {', '.join(rule['dropped_by'])}")
         if rule["due"]:
-            lines.append(f"             by time alone changes at {rule['due']}")
+            lines.append(f"             by time alone changes at {clock(rule['due'])}")
     for incident in each["incidents"]:
         lines.append(f"  incident {incident['incident']} ({incident['status']}): {incident['title']}")
     for decision in each["decisions"]:
         to = f" to {decision['receiver']}" if decision["receiver"] else ""
-        lines.append(f"    {decision['at']} {decision['reason']}{to} {decision['detail']}".rstrip())
+        lines.append(f"    {clock(decision['at'])} {decision['reason']}{to} {decision['detail']}".rstrip())
     return "\n".join(lines)
+
+
+def clock(text: str) -> str:
+    """
+    A time as people read it.
+
+    >>> clock("2026-11-30T03:02:05.123456Z")
+    '2026-11-30 03:02:05Z'
+    """
+    return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
 
 
 def _show_history(found: list[dict[str, Any]], args: argparse.Namespace) -> int:
@@ -142,7 +152,7 @@ def _show_history(found: list[dict[str, Any]], args: argparse.Namespace) -> int:
             print("  no transition is kept from before that moment: every rule was inactive, or it is too long ago")
         for row in each["rules"]:
             t = row["transition"]
-            print(f"  {t['state']:<8} {row['rule']} since {t['at']} ({t['reason']})")
+            print(f"  {t['state']:<8} {row['rule']} since {clock(t['at'])} ({t['reason']})")
             for name, value in t["values"].items():
                 print(f"             {name} = {value}")
     return 0

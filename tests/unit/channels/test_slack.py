@@ -115,6 +115,7 @@ async def test_anew_posts_and_retires_the_older(slack: SlackServer, channel: Sla
     assert older.payload["status"] == "superseded"
     assert f"p{newer.ts.replace('.', '')}" in older.shown
     assert [parent.ts for parent in firing(slack)] == [newer.ts]
+    assert older.payload["effect"] == ""
 
 
 async def test_anew_without_a_reference_retires_the_older(slack: SlackServer, channel: SlackChannel) -> None:
@@ -400,4 +401,4 @@ async def test_two_messages_of_one_moment_are_told_apart(slack: SlackServer, cha
     await channel.deliver(notify(1), uncertain=False)
     await channel.deliver(notify(2, anew=True), uncertain=True)
 
-    assert [parent.payload["revision"] for parent in slack.parents] == [1, 2]
+    assert [parent.payload["status"] for parent in slack.parents] == ["superseded", "firing"]

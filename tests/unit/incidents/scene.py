@@ -234,7 +234,7 @@ class Scene:
         self.rows: dict[tuple[str, str], bytes] = {}
         self.sent: list[Notify] = []
 
-    def context(self, subject: Subject, now: datetime) -> SubjectContext | None:
+    def context(self, subject: Subject, now: datetime, *, brief: bool = False) -> SubjectContext | None:
         return self.contexts.get(subject)
 
     def step(self, seconds: float, *changes: AlertChanged) -> list[Notify]:

@@ -110,7 +110,7 @@ def describe(notify: Notify, *, status: str = "") -> dict[str, Any]:
         "revision": notify.revision,
         "status": status or message.status,
         "receiver": notify.receiver,
-        "effect": notify.id,
+        "effect": "" if status else notify.id,  # nobody posted the older message by this
         "at": _iso(message.at),
         "cluster": cut(plain(message.cluster), 200),
         "title": cut(plain(message.title), 150),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import IntEnum
+from functools import lru_cache
 
 import msgspec
 
@@ -171,9 +172,12 @@ def is_gpu(resource: str) -> bool:
     return bool(_GPU_WORDS.search(resource))
 
 
+@lru_cache(maxsize=4096)
 def read_reason(text: str, nodes: int | None = None) -> Reason:
     """
     What one reason means; its cause is empty if the words are not known.
+
+    Remembered: thousands of pods that wait are told the same few.
 
     >>> read_reason("Insufficient nvidia.com/gpu", 3).resource
     'nvidia.com/gpu'

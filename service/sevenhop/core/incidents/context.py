@@ -22,6 +22,7 @@ class SubjectContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         diagnosis: Of its worst pod; None if nothing is wrong or nothing is known.
         pods: (pod name, node or "") of the pods that are not well; `pod_keys` are their (namespace, name).
         pool: The pool that it waits in or consists of.
+        watching_since: When the first event came; None where that is not known.
         maintenance: Nodes under maintenance among itself and those that its pods are on.
     """
 
@@ -36,10 +37,15 @@ class SubjectContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     pool: PoolCapacity | None = None
     changes: tuple[Change, ...] = ()
     parents: tuple[Subject, ...] = ()
+    watching_since: datetime | None = None
     maintenance: tuple[str, ...] = ()
 
 
 class Contexts(Protocol):
-    """Answers from the inventory's current state; a subject that is gone has no context."""
+    """
+    Answers from the inventory's current state; a subject that is gone has no context.
 
-    def context(self, subject: Subject, now: datetime) -> SubjectContext | None: ...
+    A `brief` one is without pool and changes: they cost the most, and only messages show them.
+    """
+
+    def context(self, subject: Subject, now: datetime, *, brief: bool = False) -> SubjectContext | None: ...

@@ -187,6 +187,9 @@ class IncidentDesk:
         self._expire_silences(now)
         touched, self._touched = self._touched, set()
         unsettled, self._unsettled = self._unsettled, set()
+        for fingerprint in self._members.unseen() if changes else ():
+            # After a start: a new alert may be the symptom of a stored cause whose pods nobody has looked at yet.
+            unsettled |= self._members.look(fingerprint, contexts, now)
         for change in changes:
             self._take(change, touched, unsettled, contexts, now)
         for key in due:

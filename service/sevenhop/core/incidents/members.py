@@ -124,7 +124,8 @@ class Members:
         """See which pods an alert is about now; returns those to be settled again."""
         member = self._members[fingerprint]
         before = self._reach.get(fingerprint)
-        seen = reach_of(member.alert.subject, member.hop, contexts.context(member.alert.subject, now))
+        context = contexts.context(member.alert.subject, now, brief=True)
+        seen = reach_of(member.alert.subject, member.hop, context)
         if seen is None:
             self._reach.setdefault(fingerprint, None)
             return {fingerprint}
@@ -175,6 +176,10 @@ class Members:
     def is_unseen(self, fingerprint: str) -> bool:
         """Whether it comes from the store, and its pods have not been seen since."""
         return fingerprint in self._unseen
+
+    def unseen(self) -> list[str]:
+        """All that are; empty once everything is listed."""
+        return sorted(self._unseen)
 
     def maintained_node(self, fingerprint: str) -> str:
         return self._folded.get(fingerprint, "")

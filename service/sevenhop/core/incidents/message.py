@@ -266,7 +266,7 @@ def _changed_before(incident: Incident, context: SubjectContext, settings: DeskS
     line = Line(
         Role.CHANGED,
         "Changed before",
-        parts.changed_text(context.changes, incident.since, settings.changed_before),
+        parts.changed_text(context.changes, incident.since, settings.changed_before, context.watching_since),
     )
     if parts.changes_before(context.changes, incident.since, settings.changed_before):
         return line

@@ -102,9 +102,13 @@ def changes_before(changes: Sequence[Change], since: datetime, before: timedelta
     return [c for c in changes if since - before <= c.at <= since + _CLOCKS_DIFFER]
 
 
-def changed_text(changes: Sequence[Change], since: datetime, before: timedelta) -> str:
-    """What somebody changed before it began, the newest first."""
+def changed_text(
+    changes: Sequence[Change], since: datetime, before: timedelta, watching_since: datetime | None = None
+) -> str:
+    """What somebody changed before it began, the newest first; who came later than the window cannot say "nothing"."""
     found = changes_before(changes, since, before)
+    if not found and watching_since is not None and watching_since > since - before:
+        return f"unknown (window: watching since {watching_since:%H:%M:%S}), nothing seen since then"
     if not found:
         return f"nothing seen in the {before // timedelta(minutes=1)} min before"
     newest = sorted(found, key=lambda c: (c.at, c.kind, c.namespace, c.name, c.what), reverse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import islice
 
 from sevenhop.core.facts.component import NotCreated, failure_reason
 from sevenhop.core.facts.schema import LABELS, Facts
@@ -22,8 +23,8 @@ from sevenhop.core.subject import Subject, SubjectKind
 CHANGES_SHOWN = 20
 
 
-def context(state: State, subject: Subject, now: datetime) -> SubjectContext | None:
-    """Everything that a message needs; None for a subject that is gone."""
+def context(state: State, subject: Subject, now: datetime, *, brief: bool = False) -> SubjectContext | None:
+    """Everything that a message needs, or all but pool and changes; None for a subject that is gone."""
     facts = state.facts.get(subject)
     if facts is None:
         return None
@@ -44,9 +45,10 @@ def context(state: State, subject: Subject, now: datetime) -> SubjectContext | N
         minimum=_count(facts, "component.min"),
         pods=tuple((row.key[1], row.node) for row in rows if trouble(row) is not None or row.waiting),
         pod_keys=tuple(row.key for row in rows if trouble(row) is not None or row.waiting),
-        pool=capacity(state, pool) if known_pool else None,
-        changes=tuple(_changes(state, slots, rows, subject, pool, now))[:CHANGES_SHOWN],
+        pool=capacity(state, pool) if known_pool and not brief else None,
+        changes=() if brief else tuple(islice(_changes(state, slots, rows, subject, pool, now), CHANGES_SHOWN)),
         parents=_parents(labels, subject),
+        watching_since=state.started,
         maintenance=_maintenance(state, subject, rows),
     )
 

@@ -91,9 +91,9 @@ class Inventory:
         """When `settle` has something to do even if nothing happens; None if never."""
         return self._settling.next_wake
 
-    def context(self, subject: Subject, now: datetime) -> SubjectContext | None:
-        """What a message needs to know of a subject; None for one that is gone."""
-        return context(self.state, subject, now)
+    def context(self, subject: Subject, now: datetime, *, brief: bool = False) -> SubjectContext | None:
+        """What a message needs to know of a subject, or all but pool and changes; None for one that is gone."""
+        return context(self.state, subject, now, brief=brief)
 
     # What changes it
 
@@ -374,9 +374,7 @@ def _is_placed_differently(before: Pod, after: Pod, *, same_but_status: bool) ->
         before.is_finished != after.is_finished
         or (
             not same_but_status
-            and (
-                a.deletion_timestamp != b.deletion_timestamp or a.labels != b.labels or before.spec != after.spec
-            )
+            and (a.deletion_timestamp != b.deletion_timestamp or a.labels != b.labels or before.spec != after.spec)
         )
         or [s.allocated_resources for s in before.status.container_statuses]
         != [s.allocated_resources for s in after.status.container_statuses]

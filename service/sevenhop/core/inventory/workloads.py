@@ -35,7 +35,10 @@ class Tier(StrEnum):
     @property
     def rank(self) -> int:
         """Higher is worth more."""
-        return {"critical": 2, "standard": 1, "batch": 0}[self.value]
+        return _RANKS[self]
+
+
+_RANKS = {Tier.CRITICAL: 2, Tier.STANDARD: 1, Tier.BATCH: 0}
 
 
 class Registration(StrEnum):
@@ -130,7 +133,10 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return (self.namespace, self.name)
 
     def component(self, name: str) -> Component | None:
-        return next((c for c in self.components if c.name == name), None)
+        for part in self.components:  # asked for every component of a pool: a generator would cost twice as much
+            if part.name == name:
+                return part
+        return None
 
 
 class Membership(msgspec.Struct, frozen=True, gc=False):

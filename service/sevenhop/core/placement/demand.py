@@ -68,6 +68,7 @@ class Spread(msgspec.Struct, frozen=True, gc=False):
 class Demand(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
     Attributes:
+        namespace: The pod's own, in which spreads count; empty without one, for then namespaces schedule alike.
         needs: (resource, units), sorted; see `requests.Amounts`.
         ports: Host ports.
         affinity_includes_itself: The pod matches all of its own affinity terms: the first of its kind may start.
@@ -94,8 +95,11 @@ def demand_of(pod: Pod, namespace_labels: Mapping[str, str]) -> Demand:
     affinity = spec.affinity
     node_affinity = affinity.node_affinity.required if affinity and affinity.node_affinity else None
     required = affinity_terms(affinity.pod_affinity if affinity else None, pod)
+    spreads = tuple(
+        _spread(c, pod) for c in spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"
+    )
     return Demand(
-        namespace=pod.metadata.namespace,
+        namespace=pod.metadata.namespace if spreads else "",
         static=Static(
             tuple(sorted(spec.node_selector.items())),
             compile_node_selector(node_affinity) if node_affinity is not None else None,
@@ -103,9 +107,7 @@ def demand_of(pod: Pod, namespace_labels: Mapping[str, str]) -> Demand:
         ),
         needs=tuple(sorted(pod_requests(pod).items())),
         ports=host_ports(pod),
-        spreads=tuple(
-            _spread(c, pod) for c in spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"
-        ),
+        spreads=spreads,
         affinity=required,
         affinity_includes_itself=bool(required)
         and all(t.covers(pod.metadata.namespace, pod.metadata.labels, namespace_labels) for t in required),
