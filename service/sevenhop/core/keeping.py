@@ -24,6 +24,7 @@ RESTARTS = "restarts"
 SEEN_GPUS = "seen_gpus"
 LOADS = "loads"
 SPELLS = "spells"
+SERVED = "served"
 AUTOSCALER = "autoscaler"
 LAST_SEEN = Row("engine", "last_seen", None)
 """Table and key of when the engine last stored anything: what it does not know of begins there."""
@@ -53,6 +54,7 @@ _histories: dict[str, msgspec.json.Decoder[Any]] = {
     SEEN_GPUS: msgspec.json.Decoder(SeenGpus),
     LOADS: msgspec.json.Decoder(Loads),
     SPELLS: msgspec.json.Decoder(Spell),
+    SERVED: msgspec.json.Decoder(bool),
 }
 _times = msgspec.json.Decoder(datetime)
 
@@ -130,6 +132,9 @@ def _history(state: State, table: str, key: str) -> bytes | None:
         found = state.loads.get(key)
     elif table == SPELLS:
         found = state.spells.get(_slot(key))
+    elif table == SERVED:
+        namespace, _, name = key.partition("/")
+        found = state.served.get((namespace, name))
     elif table == AUTOSCALER:
         found = state.evidence.seen_autoscaler or None
     return None if found is None else msgspec.json.encode(found, order="deterministic")
@@ -145,6 +150,9 @@ def _put(state: State, table: str, key: str, found: Any) -> None:
         state.loads[key] = found
     elif table == SPELLS:
         state.spells[_slot(key)] = found
+    elif table == SERVED:
+        namespace, _, name = key.partition("/")
+        state.served[(namespace, name)] = found
 
 
 def _slot(key: str) -> Slot:

@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from sevenhop.core.alerts.rule import Rule
+from sevenhop.core.effects import Notify
 from sevenhop.core.engine import Engine, Step
 from sevenhop.core.events import Event
 from sevenhop.runtime.clock import Clock
@@ -135,6 +136,7 @@ class Embedded:
                     step = self.engine.handle(batch[start : start + SLICE_EVENTS], self._clock())
                     self._wake = step.next_wake
                     await self._commit(step)
+                _log(step)
                 for observe in self.observers:
                     observe(step)
                 self._done += len(batch[start : start + SLICE_EVENTS])
@@ -174,3 +176,18 @@ class Embedded:
                 if step.effects:
                     self._outbox.nudge()
                 return
+
+
+def _log(step: Step) -> None:
+    """Every decision with its reason, in the words of `explain`."""
+    for change in step.changes:
+        alert = change.alert
+        if change.was is not alert.state:
+            log.info(
+                "alert %s on %s: %s → %s (%s)", alert.rule_id, alert.subject, change.was, alert.state, change.reason
+            )
+    for effect in step.effects:
+        if isinstance(effect, Notify):
+            log.info(
+                "incident %s: %s, revision %d to %s", effect.incident, effect.reason, effect.revision, effect.receiver
+            )

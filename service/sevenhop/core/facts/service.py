@@ -37,6 +37,17 @@ SPECS: tuple[FactSpec, ...] = (
         unknown_when="EndpointSlices cannot be seen",
     ),
     _row(
+        name="service.starting",
+        type=FactType.BOOL,
+        doc=(
+            "It has no ready endpoint yet since its workload was last meant to run, and a pod of it loads, or is held "
+            "back by a queue: a first start, or one from zero."
+        ),
+        source="EndpointSlice, Pod",
+        not_applicable=False,
+        unknown_when="EndpointSlices or pods cannot be seen",
+    ),
+    _row(
         name="service.versions",
         type=FactType.INT,
         unit="versions",
@@ -70,6 +81,7 @@ def derive(
     *,
     meant_to_run: bool,
     ready_endpoints: int | Unknown,
+    starting: bool | Unknown,
     versions: int,
     rolling: bool,
     pods_unknown: Unknown | None = None,
@@ -80,6 +92,7 @@ def derive(
 
     Args:
         pods: That its selector matches and that have not finished.
+        starting: Whether it is on the way to its first ready endpoint.
         meant_to_run: Whether a component of its workload wants a replica.
         versions: Among the ready ones.
     """
@@ -87,6 +100,7 @@ def derive(
         "service.expects_pods": root_unknown or (bool(service.spec.selector) and meant_to_run),
         "service.selected": pods_unknown or len(pods),
         "service.ready_endpoints": ready_endpoints,
+        "service.starting": pods_unknown or starting,
         "service.versions": pods_unknown or versions,
         "service.rolling": pods_unknown or rolling,
         "service.port_ok": pods_unknown or ports_fit(service, pods),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sevenhop.core.facts import service as facts
 from sevenhop.core.facts.labels import labels, of_workload
-from sevenhop.core.facts.schema import Facts
+from sevenhop.core.facts.schema import Facts, Unknown
+from sevenhop.core.hops.diagnosis import Category
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.ownership import Owners
 from sevenhop.core.inventory.read_component import wants_to_run
@@ -33,11 +34,14 @@ def read_service(state: State, key: Key) -> Facts | None:
     reached = {row.component for row in rows} or {part.name for part in workload.components}
     parts = [part for part in workload.components if part.name in reached]
     slots = [(workload.key, part.name) for part in parts]
+    meant_to_run = any(wants_to_run(part) for part in parts)
+    ready = state.gate(SLICES) or state.services.ready_endpoints(key)
     own = facts.derive(
         service,
         pods,
-        meant_to_run=any(wants_to_run(part) for part in parts),
-        ready_endpoints=state.gate(SLICES) or state.services.ready_endpoints(key),
+        meant_to_run=meant_to_run,
+        ready_endpoints=ready,
+        starting=_is_starting(state, key, rows, ready, meant_to_run=meant_to_run),
         versions=len({row.version for row in rows if row.ready}),
         rolling=any(_is_true(state, slot, "rolling") or _is_true(state, slot, "canary") for slot in slots),
         pods_unknown=state.gate("Service", "Pod"),
@@ -46,6 +50,32 @@ def read_service(state: State, key: Key) -> Facts | None:
     of_its_workload = of_workload(state.cluster, workload, tier=state.tier(workload).value, owner=state.owner(workload))
     component = parts[0].name if len(parts) == 1 else ""
     return {**labels(state.cluster), **of_its_workload, "service": key[1], "component": component, **own}
+
+
+def _is_starting(
+    state: State, key: Key, rows: list[PodRow], ready: int | Unknown, *, meant_to_run: bool
+) -> bool | Unknown:
+    """
+    Whether it is on the way to its first ready endpoint since it was last meant to run.
+
+    What was there and is gone is an outage, however fast its pods come back.
+    """
+    if isinstance(ready, Unknown):
+        return ready
+    has_served = meant_to_run and (ready > 0 or key in state.served)
+    if has_served != (key in state.served):
+        if has_served:
+            state.served[key] = True
+        else:
+            del state.served[key]
+        state.changed_histories.add(("served", "/".join(key)))
+    return meant_to_run and not has_served and any(_comes_up(row) for row in rows)
+
+
+def _comes_up(row: PodRow) -> bool:
+    if not row.live or row.failure is not None or row.load_overdue:
+        return False
+    return not row.waiting or (row.pending is not None and row.pending.category is Category.GATED)
 
 
 def _is_true(state: State, slot: tuple[Key, str], fact: str) -> bool:

@@ -452,9 +452,14 @@ class Settling:
             if facts is None:
                 state.listed_ready.pop(key, None)
                 state.service_of.pop(key, None)
+                self._forget_served(key)
             else:
                 state.listed_ready[key] = listed
                 state.service_of[key] = (key[0], str(facts["workload"]))
+
+    def _forget_served(self, key: Key) -> None:
+        if self._state.services.services.get(key) is None and self._state.served.pop(key, None):
+            self._state.changed_histories.add(("served", "/".join(key)))
 
     def _tell_pods(self) -> None:
         state = self._state
@@ -509,6 +514,7 @@ class Settling:
             ("restarts", state.restarts, lambda key: key in pods),
             ("seen_gpus", state.seen_gpus, lambda name: ("", name) in nodes),
             ("spells", state.spells, lambda slot: slot[1] in state.slots_of.get(slot[0], ())),
+            ("served", state.served, lambda key: key in state.services.services),
         ):
             self._prune(table, cast("dict[Any, object]", kept), known)
         namespaces = tuple(f"{namespace}/" for namespace in state.workloads_in)

@@ -72,6 +72,7 @@ class State:
         short_of_gpus: Nodes that advertise fewer GPUs than they should, with both numbers.
         capacities: Of pools that somebody asked about, until something in them changes.
         service_of: Service to the workload that it leads to.
+        served: Services that had a ready endpoint since their workload was last meant to run.
         waiting_in: Pool to the components that wait for its GPUs.
         changed_histories: (table, key) of what no list returns and has changed since it was last stored.
         unreadable: Kind to key to why we could not decode the object.
@@ -114,6 +115,7 @@ class State:
         self.short_of_gpus: dict[str, tuple[int, int]] = {}
         self.capacities: dict[str, PoolCapacity] = {}
         self.service_of: dict[Key, Key] = {}
+        self.served: dict[Key, bool] = {}
         self.budgets: dict[str, dict[Key, PodDisruptionBudget]] = {}
         self.scalers: dict[str, dict[Key, HorizontalPodAutoscaler]] = {}
         self.listed_ready: dict[Key, frozenset[Key]] = {}

@@ -1,0 +1,61 @@
+"""On a healthy day nothing fires; one fault in it fires its rule and no other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime, timedelta
+
+import pytest
+
+from sevenhop.app import build_engine, build_rulebook
+from sevenhop.cli.replaying import steps
+from sevenhop.core.alerts.alert import AlertState
+from sevenhop.core.effects import Notify
+from sevenhop.core.events import Applied, Event
+from sevenhop.rulebook.load import Rulebook
+from sevenhop.settings import Settings
+from tests.golden.healthy_day import MIDNIGHT, healthy_day
+
+END = MIDNIGHT + timedelta(hours=24)
+
+
+@pytest.fixture(scope="module")
+def day() -> list[Event]:
+    return healthy_day()
+
+
+@pytest.fixture(scope="module")
+def rulebook() -> Rulebook:
+    return build_rulebook(Settings())
+
+
+def fired(events: list[Event], rulebook: Rulebook, until: datetime) -> tuple[Counter[str], list[str]]:
+    """Rules that fired, how often, and in words when; and one line for each message."""
+    engine = build_engine(Settings(), rulebook, "golden")
+    rules: Counter[str] = Counter()
+    told: list[str] = []
+    for at, step in steps(engine, events, until):
+        for change in step.changes:
+            if change.alert.state is AlertState.FIRING and change.was is not AlertState.FIRING:
+                rules[change.alert.rule_id] += 1
+                told.append(f"{at:%H:%M:%S} {change.alert.rule_id} {change.alert.subject} {change.alert.values}")
+        told += [f"{at:%H:%M:%S} told: {e.message.title}" for e in step.effects if isinstance(e, Notify)]
+    return rules, told
+
+
+def test_the_day_is_a_busy_one(day: list[Event]) -> None:
+    """Otherwise silence would prove nothing: pods come and go, wait, are gated, finish; a node is drained."""
+    pods = [event.obj for event in day if isinstance(event, Applied) and event.kind == "Pod"]
+    names = {pod.metadata.name for pod in pods}
+    print(f"{len(day)} events, {len(names)} pods")
+    assert len(names) > 30
+    assert {"Pending", "Running", "Succeeded"} <= {pod.status.phase for pod in pods}  # type: ignore[attr-defined]
+    assert any(pod.spec.scheduling_gates for pod in pods)  # type: ignore[attr-defined]
+    assert day[-1].at > MIDNIGHT + timedelta(hours=22)
+
+
+def test_nothing_fires_on_a_healthy_day(day: list[Event], rulebook: Rulebook) -> None:
+    """The shipped rules over 24 hours: no alert fires, nobody is told anything."""
+    rules, told = fired(day, rulebook, END)
+    assert not told, "\n".join(told)
+    assert not rules
