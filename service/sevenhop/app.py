@@ -14,6 +14,7 @@ from typing import TextIO
 from sevenhop.channels import build_channel
 from sevenhop.core.engine import Engine
 from sevenhop.core.facts.table import FACTS
+from sevenhop.core.hops.failures_text import prepare
 from sevenhop.core.incidents.matchers import parse_matchers
 from sevenhop.core.incidents.routing import Route
 from sevenhop.core.incidents.settings import DeskSettings
@@ -53,6 +54,7 @@ def build_embedded(
     Raises:
         StoreError: The state cannot be used.
     """
+    prepare()
     if store.set_aside is not None:
         log.warning("the state was damaged: moved to %s, and began empty", store.set_aside)
     step = engine.load(store.rows(), clock())

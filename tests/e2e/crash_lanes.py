@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
-from urllib.error import HTTPError
 
 from tests.e2e.crash_processes import Cluster, Json
 
@@ -50,9 +48,6 @@ class Lane:
         raise NotImplementedError
 
     def set_well(self, cluster: Cluster, *, well: bool) -> None:
-        raise NotImplementedError
-
-    def take_down(self, cluster: Cluster) -> None:
         raise NotImplementedError
 
 
@@ -102,10 +97,6 @@ class WorkloadLane(Lane):
             self._paths[0], {"phase": "Running", "conditions": conditions, "containerStatuses": [status]}
         )
 
-    def take_down(self, cluster: Cluster) -> None:
-        for path in reversed(self._paths):
-            _delete(cluster, path)
-
 
 class NodeLane(Lane):
     """A node without pods."""
@@ -123,18 +114,10 @@ class NodeLane(Lane):
     def set_well(self, cluster: Cluster, *, well: bool) -> None:
         cluster.patch_status(self._path, _node_status(well=well))
 
-    def take_down(self, cluster: Cluster) -> None:
-        _delete(cluster, self._path)
-
 
 def put_up_node(cluster: Cluster) -> None:
     """The node under all workloads."""
     cluster.create("/api/v1/nodes", {"metadata": {"name": "steady"}, "spec": {}, "status": _node_status(well=True)})
-
-
-def _delete(cluster: Cluster, path: str) -> None:
-    with contextlib.suppress(HTTPError):  # gone already: the simulation's garbage collector, if there is one
-        cluster.delete(path)
 
 
 def _node_status(*, well: bool) -> Json:

@@ -81,9 +81,6 @@ class Cluster:
     def patch_status(self, path: str, status: Json) -> None:
         self.patch(f"{path}/status", {"status": status})
 
-    def delete(self, path: str) -> None:
-        _ask("DELETE", f"{self.url}{path}", {"gracePeriodSeconds": 0})
-
 
 @contextmanager
 def cluster() -> Iterator[Cluster]:

@@ -172,7 +172,6 @@ class Story:
         self._slack.read()
         for index, each in enumerate(self._running):
             if each.wanted == "resolved" and self._shows(each) == "resolved":
-                each.lane.take_down(self._cluster)
                 self._over.append(each.lane)
                 self._running[index] = self._new()
         found = [each for each in self._running if self._shows(each) == each.wanted]
@@ -218,7 +217,8 @@ class Story:
             if not parents or parents[-1].status != "resolved":
                 self.tally.lost.append(f"{lane.cause}: {[p.status for p in parents]}")
             if len(parents) > 1:
-                self.tally.duplicated.append(f"{lane.cause}: {len(parents)} messages")
+                told = [[body.status for body in parent.bodies] for parent in parents]
+                self.tally.duplicated.append(f"{lane.cause}: {told}")
             for parent in parents:
                 statuses = [body.status for body in parent.bodies]
                 if statuses != sorted(statuses) or statuses[0] != "firing":  # f before r

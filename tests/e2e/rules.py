@@ -26,3 +26,9 @@ def hurried_rules(folder: Path, hold: Mapping[str, str], keep: str = "1s") -> Pa
         assert (waits, keeps) == (1, 1), f"{rule} has no `for:` and `keep_firing_for:` of its own line"
         path.write_text(text, "utf-8")
     return target
+
+
+def patient_rules() -> list[str]:
+    """Ids of the shipped rules that wait at all before they fire."""
+    found = [path for path in (ROOT / "rules").rglob("*.yaml") if not path.name.endswith(".test.yaml")]
+    return sorted(path.stem for path in found if not re.search(r"(?m)^for: 0s", path.read_text("utf-8")))

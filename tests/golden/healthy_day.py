@@ -147,7 +147,10 @@ def _begin(day: Day) -> None:
     for number in range(5):
         day.create(_ready(build.gpu_node(f"gpu-{number}")))
         plugin = build.pod(
-            f"nvidia-device-plugin-{number}", "kube-system", labels={"app": "nvidia-device-plugin"}, nodeName=f"gpu-{number}"
+            f"nvidia-device-plugin-{number}",
+            "kube-system",
+            labels={"app": "nvidia-device-plugin"},
+            nodeName=f"gpu-{number}",
         )
         day.create(plugin)
     day.create(_ready(build.cpu_node("cpu-0")))
@@ -207,7 +210,9 @@ def _queue_backlog(day: Day, pods: int) -> None:
         day.go_on(minutes=10)
         (first, *_others) = [pod for pod in day.pods("batch-") if pod["spec"].get("schedulingGates")]
         name = first["metadata"]["name"]
-        day.change("Pod", name, lambda pod: {**pod, "spec": {k: v for k, v in pod["spec"].items() if k != "schedulingGates"}})
+        day.change(
+            "Pod", name, lambda pod: {**pod, "spec": {k: v for k, v in pod["spec"].items() if k != "schedulingGates"}}
+        )
 
 
 def _drain(day: Day, node: str) -> None:

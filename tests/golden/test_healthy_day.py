@@ -12,9 +12,11 @@ from sevenhop.cli.replaying import steps
 from sevenhop.core.alerts.alert import AlertState
 from sevenhop.core.effects import Notify
 from sevenhop.core.events import Applied, Event
+from sevenhop.core.subject import Hop
 from sevenhop.rulebook.load import Rulebook
 from sevenhop.settings import Settings
-from tests.golden.healthy_day import MIDNIGHT, healthy_day
+from tests.golden.day_faults import FAULTS, events_of, lasts
+from tests.golden.healthy_day import MIDNIGHT, healthy_day, with_fault
 
 END = MIDNIGHT + timedelta(hours=24)
 
@@ -59,3 +61,32 @@ def test_nothing_fires_on_a_healthy_day(day: list[Event], rulebook: Rulebook) ->
     rules, told = fired(day, rulebook, END)
     assert not told, "\n".join(told)
     assert not rules
+
+
+COMPANIONS = {
+    # A gang waits because of something, and so does an autoscaler.
+    "gang-incomplete": {"waits-for-cordoned-nodes"},
+    "scale-out-limited": {"component-short-of-gpus"},
+}
+
+
+@pytest.mark.parametrize("rule", sorted(FAULTS))
+def test_one_fault_fires_its_rule_and_no_other(rule: str, day: list[Event], rulebook: Rulebook) -> None:
+    """The same day with one fault at noon: exactly the rule about it."""
+    hold = next(known.hold for known in rulebook.rules if known.id == rule)
+    until = lasts(hold)
+    rules, told = fired(with_fault(day, events_of(rule), until=until), rulebook, until)
+    assert set(rules) - COMPANIONS.get(rule, set()) == {rule}, "\n".join(told)
+
+
+def test_every_rule_that_objects_can_provoke_is_provoked(rulebook: Rulebook) -> None:
+    """What has no fault is named here with the reason."""
+    elsewhere = {
+        "load-overdue": "needs learned load times",
+        "outbox-stuck": "about our own delivery",
+        "rule-broken": "about our own rules",
+        "rulebook-rejected": "about our own rules",
+    }
+    needs_more = {rule.id for rule in rulebook.rules if rule.hop in (Hop.GPU, Hop.GATEWAY)}
+    needs_more |= {"unhealthy-gpu-still-allocatable", "ready-but-not-serving"}  # agent; probe
+    assert {rule.id for rule in rulebook.rules} - needs_more - set(elsewhere) == set(FAULTS)

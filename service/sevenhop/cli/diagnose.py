@@ -6,7 +6,7 @@ import argparse
 from datetime import UTC, datetime
 from typing import Any
 
-from sevenhop.cli.output import Column, UsageError, fail, listing, to_json, to_yaml
+from sevenhop.cli.output import Column, UsageError, fail, listing, to_json, to_yaml, visible
 from sevenhop.core import bundle
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.policy import Policy
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.output == "yaml":
         print(to_yaml(document), end="")
     else:
-        print(text_of({**document, "seen_pods": len(objects.pods())}))
+        print(visible(text_of({**document, "seen_pods": len(objects.pods())})))
         for problem in problems:
             fail(f"{problem['where']}: {problem['message']}")
     return 2 if problems and not loaded.items else 0

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sevenhop.cli.cluster import add_cluster_options, ask_service, connect, look, run_async, settings_of
-from sevenhop.cli.output import UsageError, to_json, to_yaml
+from sevenhop.cli.output import UsageError, to_json, to_yaml, visible
 
 
 def add_parser(commands: Any) -> None:
@@ -95,7 +95,7 @@ def _show(found: list[dict[str, Any]], args: argparse.Namespace) -> int:
         print(to_json(found) if args.output == "json" else to_yaml(found))
         return 0
     for each in found:
-        print(_text(each, why_not=args.why_not))
+        print(visible(_text(each, why_not=args.why_not)))
     return 0
 
 

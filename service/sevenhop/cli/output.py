@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
+
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 
 FORMATS = ("table", "wide", "json", "yaml")
 
@@ -19,7 +22,20 @@ class UsageError(Exception):
 
 def fail(message: str) -> None:
     """One line on stderr."""
-    print(f"sevenhop: {message}", file=sys.stderr)
+    print(f"sevenhop: {visible(message)}", file=sys.stderr)
+
+
+def visible(text: str) -> str:
+    """
+    Text without what a terminal would obey: escape sequences and control characters but the line's end, and marks
+    that turn the direction of writing.  Names and messages in a bundle are other people's words.
+
+    >>> visible("a\\x1b[31mb\\n\\u202ec")
+    'a[31mb\\nc'
+    """
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    return "".join(c for c in text if c == "\n" or unicodedata.category(c) not in _UNSEEN)
 
 
 def to_json(data: Any) -> str:
@@ -62,6 +78,7 @@ def listing(rows: Sequence[dict[str, Any]], columns: Iterable[Column], form: str
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns aligned by spaces, as kubectl does; the last one is cut at the width of a terminal."""
+    rows = [[visible(cell).replace("\n", " ") for cell in line] for line in rows]
     widths = [max(len(line[i]) for line in (titles, *rows)) for i in range(len(titles))]
     lines = []
     limit = shutil.get_terminal_size((200, 25)).columns if sys.stdout.isatty() else 10_000

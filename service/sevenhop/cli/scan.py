@@ -16,7 +16,7 @@ from sevenhop.cli.cluster import (
 )
 from sevenhop.cli.doctor import coverage_table
 from sevenhop.cli.get import COLUMNS, for_people
-from sevenhop.cli.output import listing, table, to_json, to_yaml
+from sevenhop.cli.output import listing, table, to_json, to_yaml, visible
 
 
 def add_parser(commands: Any) -> None:
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
             enc_hook=str,
         )
         if args.output == "text":
-            print(text_of(report))
+            print(visible(text_of(report)))
         else:
             print(to_json(report) if args.output == "json" else to_yaml(report))
         return 0

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from sevenhop.core.inventory.framework import Candidate, Claim, Found, FrameworkSpec, Place, Reading, RootRef
-from sevenhop.core.inventory.templates import as_template, pod_component, with_intended_zero
+from sevenhop.core.inventory.templates import as_template, pod_component, repeated, with_intended_zero
 from sevenhop.core.inventory.workloads import Component, Framework, Model, ScaleTarget
 from sevenhop.core.objects.base import Meta
 from sevenhop.core.objects.pod import PodSpec
@@ -50,7 +50,7 @@ def _role(found: Found, role: dict[str, Any], at: int, sets: int) -> Component:
     model = _model(template.metadata, template.spec)
     where = found.ref.namespace
     part = pod_component(
-        name, role_in(name) or _engine_role(template.spec) or "worker", [template.spec] * size, model, size,
+        name, role_in(name) or _engine_role(template.spec) or "worker", repeated(template.spec, size), model, size,
         namespace=where, get=found.get,
     )  # fmt: skip
     pooled = sets == 1 and f"spec.template.spec.roles[{at}].replicas"
@@ -73,7 +73,7 @@ def _read_fleet(found: Found) -> Reading:
     specs = [head.spec]
     for group in rows(config, "workerGroupSpecs"):
         count = replicas(group, "replicas") * max(1, number(group, "numOfHosts") or 1)
-        specs += [as_template(group.get("template")).spec] * count
+        specs += repeated(as_template(group.get("template")).spec, count)
     model = _model(msgspec.structs.replace(head.metadata, labels={**_labels(spec), **head.metadata.labels}), head.spec)
     where = found.ref.namespace
     part = pod_component("engine", "engine", specs, model, len(specs), namespace=where, get=found.get)

@@ -7,7 +7,14 @@ from typing import Any
 import msgspec
 
 from sevenhop.core.inventory.framework import Found, FrameworkSpec, Place, Reading, RootRef
-from sevenhop.core.inventory.templates import as_pod_spec, as_template, pod_component, read_members, with_intended_zero
+from sevenhop.core.inventory.templates import (
+    as_pod_spec,
+    as_template,
+    pod_component,
+    read_members,
+    repeated,
+    with_intended_zero,
+)
 from sevenhop.core.inventory.workloads import Component, Framework, Model, Registration, ScaleTarget
 from sevenhop.core.objects.base import Meta, Object
 from sevenhop.core.objects.pod import PodSpec
@@ -85,7 +92,7 @@ def _component(found: Found, name: str, part: dict[str, Any], path: str) -> Comp
         version=model.version or text(ref, "revision"),
         source=model.source or text(ref, "name"),
     )
-    built = pod_component(name, role, [pod] * nodes, model, nodes, namespace=found.ref.namespace, get=found.get)
+    built = pod_component(name, role, repeated(pod, nodes), model, nodes, namespace=found.ref.namespace, get=found.get)
     built = msgspec.structs.replace(
         built,
         desired=replicas(part, "replicas"),

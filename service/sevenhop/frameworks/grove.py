@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from sevenhop.core.inventory.framework import Found, FrameworkSpec, Place, Reading, RootRef
-from sevenhop.core.inventory.templates import as_pod_spec, pod_component, with_intended_zero
+from sevenhop.core.inventory.templates import as_pod_spec, pod_component, repeated, with_intended_zero
 from sevenhop.core.inventory.workloads import Component, Framework, Model, ScaleTarget
 from sevenhop.core.objects.base import Meta
 from sevenhop.core.objects.pod import PodSpec
@@ -47,7 +47,7 @@ def _component(
     pods: list[PodSpec] = []
     for clique in cliques:
         pod = as_pod_spec(table(clique, "spec", "podSpec"))
-        pods += [pod] * (replicas(clique, "spec", "replicas") if group is not None else 1)
+        pods += repeated(pod, replicas(clique, "spec", "replicas") if group is not None else 1)
     engines = [engine for pod in pods if isinstance(engine := engine_of(pod), Engine)]
     role = role_in(name) or next((e.role for e in engines if e.role), "") or "worker"
     model = engines[0].model if engines else Model()

@@ -8,7 +8,7 @@ import msgspec
 
 from sevenhop.core.inventory.framework import Found, FrameworkSpec, Place, Reading, RootRef
 from sevenhop.core.inventory.products import gpus_of_instance, product_of_instance
-from sevenhop.core.inventory.templates import as_template, pod_component, with_intended_zero
+from sevenhop.core.inventory.templates import as_template, pod_component, repeated, with_intended_zero
 from sevenhop.core.inventory.workloads import Component, Framework, Model, ScaleTarget
 from sevenhop.core.objects.base import Meta, Object, Workspace
 from sevenhop.core.objects.pod import PodSpec
@@ -46,7 +46,13 @@ def _single(
     model = over(said, name=preset, source=preset and (said.source or preset))
     nodes = max(1, number(resource, "count") or 1)
     part = pod_component(
-        "inference", "engine", [template.spec] * nodes, model, nodes, namespace=found.ref.namespace, get=found.get
+        "inference",
+        "engine",
+        repeated(template.spec, nodes),
+        model,
+        nodes,
+        namespace=found.ref.namespace,
+        get=found.get,
     )
     part = _on_instances(part, text(resource, "instanceType"), nodes)
     part = with_intended_zero(msgspec.structs.replace(part, desired=desired, scale=scale))

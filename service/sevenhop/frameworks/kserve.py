@@ -8,7 +8,7 @@ import msgspec
 
 from sevenhop.core.inventory.framework import Found, FrameworkSpec, Place, Reading, RootRef
 from sevenhop.core.inventory.products import pod_gpus
-from sevenhop.core.inventory.templates import LWS, as_pod_spec, pod_component, replicas_of, with_intended_zero
+from sevenhop.core.inventory.templates import LWS, as_pod_spec, pod_component, repeated, replicas_of, with_intended_zero
 from sevenhop.core.inventory.workloads import Component, Framework, Model, Registration, ScaleTarget
 from sevenhop.core.objects.base import Meta
 from sevenhop.core.objects.cluster import Controller
@@ -108,10 +108,10 @@ def _isvc_part(
     runtime = _runtime(found, server) if name == "predictor" else {}
     worker = {**table(runtime, "workerSpec"), **table(part, "workerSpec")} if table(part, "workerSpec") else {}
     pods = _nodes(part, runtime, pod) if worker else 1
-    built = pod_component(name, name, [pod] * pods, model, pods, namespace=found.ref.namespace, get=found.get)
+    built = pod_component(name, name, repeated(pod, pods), model, pods, namespace=found.ref.namespace, get=found.get)
     if not built.gpus_per_replica and runtime:
         default = as_pod_spec({"containers": rows(runtime, "containers")})
-        built = _with_gpus(built, pod_component(name, name, [default] * pods, model, pods), default)
+        built = _with_gpus(built, pod_component(name, name, repeated(default, pods), model, pods), default)
     if worker and not built.gpus_per_replica:
         # KServe gives each node of a multi-node predictor one GPU where nobody says how many.
         total = _ranks(part, runtime)
@@ -257,7 +257,7 @@ def _llm_part(found: Found, name: str, part: dict[str, Any], shared: Model, pref
     )
     worker = as_pod_spec(table(part, "worker")) if table(part, "worker") else None
     pods = _llm_pods(part) if worker is not None else 1
-    specs = [leader] + [worker or leader] * (pods - 1)
+    specs = [leader, *repeated(worker or leader, pods - 1)]
     built = pod_component(name, name, specs, model, pods, namespace=found.ref.namespace, get=found.get)
     least, desired, scale = _llm_scale(found, part, prefix, pods)
     return with_intended_zero(msgspec.structs.replace(built, desired=desired, minimum=least, scale=scale), stopped)

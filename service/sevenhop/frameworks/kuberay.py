@@ -11,7 +11,7 @@ import yaml
 
 from sevenhop.core.inventory.framework import Found, FrameworkSpec, Place, Reading, RootRef
 from sevenhop.core.inventory.products import normalise
-from sevenhop.core.inventory.templates import as_template, pod_component, with_intended_zero
+from sevenhop.core.inventory.templates import as_template, pod_component, repeated, with_intended_zero
 from sevenhop.core.inventory.workloads import Component, Framework, Model, Registration, ScaleTarget
 from sevenhop.core.objects.base import Meta, Object
 from sevenhop.core.objects.pod import PodSpec
@@ -83,7 +83,7 @@ def _workers(
     pod = as_template(table(group, "template")).spec
     name = text(group, "groupName") or f"worker-{at}"
     role = next((word for word in _ROLE_WORDS if word in name.lower()), "worker")
-    part = pod_component(name, role, [pod] * hosts, model, hosts, namespace=found.ref.namespace, get=found.get)
+    part = pod_component(name, role, repeated(pod, hosts), model, hosts, namespace=found.ref.namespace, get=found.get)
     least = replicas(group, "minReplicas", default=0)
     most = number(group, "maxReplicas")
     wanted = number(group, "replicas")

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from sevenhop.core.inventory.framework import Candidate, Claim, Found, FrameworkSpec, Place, Reading, RootRef
-from sevenhop.core.inventory.templates import LWS, as_template, pod_component, with_intended_zero
+from sevenhop.core.inventory.templates import LWS, as_template, pod_component, repeated, with_intended_zero
 from sevenhop.core.inventory.workloads import Component, Framework, Model, ScaleTarget
 from sevenhop.core.objects.base import Meta
 from sevenhop.core.objects.pod import PodSpec
@@ -48,7 +48,7 @@ def _role(found: Found, role: dict[str, Any], at: int, slices: int) -> Component
     size = max(1, number(group, "size") or 1)
     worker = as_template(group.get("workerTemplate"))
     leader = as_template(group.get("leaderTemplate") or group.get("workerTemplate"))
-    specs = [leader.spec] + [worker.spec] * (size - 1)
+    specs = [leader.spec, *repeated(worker.spec, size - 1)]
     where, ref = found.ref.namespace, found.ref
     model = model_of_pod(leader.metadata, leader.spec)
     part = pod_component(name, role_in(name) or "worker", specs, model, size, namespace=where, get=found.get)

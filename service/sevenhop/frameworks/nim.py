@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from sevenhop.core.inventory.framework import Found, FrameworkSpec, Place, Reading, RootRef
-from sevenhop.core.inventory.templates import as_pod_spec, pod_component, with_intended_zero
+from sevenhop.core.inventory.templates import as_pod_spec, pod_component, repeated, with_intended_zero
 from sevenhop.core.inventory.workloads import Framework, Model, ScaleTarget
 from sevenhop.core.objects.base import Meta
 from sevenhop.core.objects.pod import PodSpec
@@ -43,7 +43,7 @@ def read(found: Found) -> Reading:
     engine = engine_of(pod)
     model = engine.model if isinstance(engine, Engine) else Model(source=image)
     where = found.ref.namespace
-    part = pod_component("engine", "engine", [pod] * nodes, model, nodes, namespace=where, get=found.get)
+    part = pod_component("engine", "engine", repeated(pod, nodes), model, nodes, namespace=where, get=found.get)
     if not part.gpus_per_replica and rows(spec, "draResources"):
         devices = sum(len(rows(row, "claimCreationSpec", "devices")) for row in rows(spec, "draResources"))
         if devices:

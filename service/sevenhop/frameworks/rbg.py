@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from sevenhop.core.inventory.framework import Found, FrameworkSpec, Place, Reading, RootRef
-from sevenhop.core.inventory.templates import as_template, pod_component, with_intended_zero
+from sevenhop.core.inventory.templates import as_template, pod_component, repeated, with_intended_zero
 from sevenhop.core.inventory.workloads import Component, Framework, Model, ScaleTarget
 from sevenhop.core.objects.base import Meta
 from sevenhop.core.objects.pod import PodSpec, PodTemplate
@@ -52,7 +52,7 @@ def _pods(role: dict[str, Any], shared: dict[str, dict[str, Any]]) -> list[PodTe
     """The pods of one replica; v1alpha2 names a pattern, v1alpha1 has template, size and components at the role."""
     custom = rows(role, "customComponentsPattern", "components") or rows(role, "components")
     if custom:
-        return [as_template(part.get("template")) for part in custom for _ in range(max(1, number(part, "size") or 1))]
+        return [pod for part in custom for pod in repeated(as_template(part.get("template")), _size(part))]
     grouped = table(role, "leaderWorkerPattern")
     pattern = grouped or table(role, "standalonePattern") or role
     template = table(pattern, "template") or shared.get(text(pattern, "templateRef", "name"), {})
@@ -63,7 +63,11 @@ def _pods(role: dict[str, Any], shared: dict[str, dict[str, Any]]) -> list[PodTe
     worker = _patched(
         template, table(grouped, "workerTemplatePatch") or table(role, "leaderWorkerSet", "patchWorkerTemplate")
     )
-    return [lead] + [worker] * (max(1, size) - 1)
+    return [lead, *repeated(worker, size - 1)]
+
+
+def _size(part: dict[str, Any]) -> int:
+    return max(1, number(part, "size") or 1)
 
 
 def _patched(template: dict[str, Any], patch: dict[str, Any]) -> PodTemplate:

@@ -147,10 +147,13 @@ class Embedded:
         if self._wake is None:
             return self._drain(await self._inbox.get())
         timeout = max((self._wake - self._clock()) / timedelta(seconds=1), SHORTEST_WAIT_S)
+        # Not wait_for: in Python 3.11 it loses a cancellation that comes together with an event, and the stop hangs.
         try:
-            return self._drain(await asyncio.wait_for(self._inbox.get(), self._clock.real_s(timeout)))
+            async with asyncio.timeout(self._clock.real_s(timeout)):
+                batch = await self._inbox.get()
         except TimeoutError:
             return []
+        return self._drain(batch)
 
     def _drain(self, batch: list[Event]) -> list[Event]:
         """What else has arrived meanwhile: fewer, larger steps when the engine is behind."""

@@ -101,7 +101,8 @@ class Outbox:
             if wait_s > 0:
                 # A newer revision may supersede it meanwhile, so look again when nudged.
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(wanted.wait(), self._clock.real_s(wait_s))
+                    async with asyncio.timeout(self._clock.real_s(wait_s)):
+                        await wanted.wait()
                 continue
             await self._deliver(receiver, parcel)
 

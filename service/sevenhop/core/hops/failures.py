@@ -65,7 +65,7 @@ def why_not_well(
         return _stuck_terminating(pod)
     if awaits_node(pod):
         found = why_unscheduled(pod, events)
-        if found.cause != "pending-unexplained" or not events:
+        if found.category is not Category.UNKNOWN or not events:
             return found
         # Its node's name was left out, but its Events are a kubelet's.
         clues = clues_of_events(pod, events)

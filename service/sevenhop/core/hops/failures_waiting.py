@@ -100,16 +100,19 @@ def _gated(name: str, gates: Sequence[str]) -> Diagnosis:
 
 
 def _unread(pod: Pod, message: str) -> Diagnosis:
-    row = CAUSES["pending-unexplained"]
+    shown = quote(message)
+    row = CAUSES["scheduler-text-unread" if shown else "pending-unexplained"]
     scheduler = pod.spec.scheduler_name
-    who = "" if scheduler == "default-scheduler" else f"; it names the scheduler {scheduler}"
-    shown = quote(message) or "no condition, no Event"
+    who = "" if scheduler == "default-scheduler" else f"; it names the scheduler {quote(scheduler)}"
+    said = (
+        f"the text of its scheduler is not one that Sevenhop knows: {shown}" if shown else "no scheduler has said why"
+    )
     return Diagnosis(
         hop=row.hop,
         category=row.category,
         cause=row.slug,
         confidence=Confidence.UNKNOWN,
-        summary=f"The pod is Pending, and no scheduler has said why{who}",
-        evidence=(Evidence(f"pod/{pod.metadata.name}", shown),),
+        summary=f"The pod is Pending, and {said}{who}",
+        evidence=(Evidence(f"pod/{pod.metadata.name}", shown or "no condition, no Event"),),
         next_steps=row.next_steps,
     )

@@ -12,6 +12,7 @@ import msgspec
 from sevenhop.core.events import SyncState
 from sevenhop.core.hops.causes_scheduling import CAUSES
 from sevenhop.core.hops.diagnosis import Category, Confidence, Diagnosis, Evidence
+from sevenhop.core.hops.failures_quote import clean
 from sevenhop.core.hops.scheduler_text import classify_scheduler_message
 from sevenhop.core.hops.scheduling_agreement import Said, contradicts, denies_preemption, scheduler_said
 from sevenhop.core.hops.scheduling_binding import Binding, binding
@@ -185,7 +186,7 @@ def _with_autoscaler(cluster: Cluster, pod: Pod, found: Diagnosis) -> Diagnosis:
         said = classify_scheduler_message(event.text) if _is_autoscaler(component, event.reason) else None
         if said is None or said.category is not Category.AUTOSCALER:
             continue
-        seen = Evidence(f"pod/{pod.metadata.name} event {event.reason}", event.text[:_SHOWN_CHARS])
+        seen = Evidence(f"pod/{pod.metadata.name} event {event.reason}", _shown(event.text))
         if said.cause == "autoscaler-adding" and found.category is Category.RESOURCE and found.cause != "rollout-surge":
             return msgspec.structs.replace(
                 found,
@@ -201,6 +202,11 @@ def _with_autoscaler(cluster: Cluster, pod: Pod, found: Diagnosis) -> Diagnosis:
             found, evidence=(*found.evidence, seen), summary=f"{found.summary}; autoscaler: {said.summary}"
         )
     return found
+
+
+def _shown(text: str) -> str:
+    """Words of others: masked, on one line, cut."""
+    return clean(text)[:_SHOWN_CHARS]
 
 
 def _is_autoscaler(component: str, reason: str) -> bool:
@@ -263,7 +269,8 @@ def _without_nodes(cluster: Cluster, pod: Pod, wanted: SchedulingClass, said: Sa
     for source, text in texts:
         read = classify_scheduler_message(text, wants_gpu=wants_gpu)
         if read is not None:
-            return msgspec.structs.replace(read, evidence=(Evidence(source, text[:_SHOWN_CHARS]),))
+            read = msgspec.structs.replace(read, evidence=(Evidence(source, _shown(text)),))
+            return read if read.category is Category.AUTOSCALER else _with_autoscaler(cluster, pod, read)
     if wanted.trouble:
         found = _trouble(cluster, pod, wanted, said)
         return msgspec.structs.replace(found, confidence=Confidence.LIKELY)
@@ -304,13 +311,13 @@ def _unknown(
         evidence=_said_evidence(said),
         next_steps=row.next_steps,
         excluded=reasons(evaluation) if evaluation is not None else (),
-        disagreement=said.text if disagree and said is not None else "",
+        disagreement=_shown(said.text) if disagree and said is not None else "",
         unmodelled=(*problems, *unmodelled(pod), *_unseen_kinds(cluster)),
     )
 
 
 def _said_evidence(said: Said | None) -> tuple[Evidence, ...]:
-    return (Evidence(said.source, said.text[:_SHOWN_CHARS]),) if said is not None else ()
+    return (Evidence(said.source, _shown(said.text)),) if said is not None else ()
 
 
 def _confidence(cluster: Cluster) -> Confidence:

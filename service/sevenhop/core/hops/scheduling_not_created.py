@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from sevenhop.core.hops.causes_scheduling import CAUSES
 from sevenhop.core.hops.diagnosis import Confidence, Diagnosis, Evidence
+from sevenhop.core.hops.failures_quote import clean
 from sevenhop.core.hops.scheduler_text import classify_scheduler_message
 from sevenhop.core.hops.scheduling_pod_security import ENFORCE, violations
 from sevenhop.core.hops.scheduling_quota import Refusal, limit_refusals, quota_refusals
@@ -47,7 +48,7 @@ def why_not_created(
         cause = cause or (read.cause if read is not None else "")
         same = next((r for r in found if r.cause == cause), None)
         if same is not None:
-            return _diagnosis(obj, kind, missing, same, Evidence(source, text[:_SHOWN_CHARS]))
+            return _diagnosis(obj, kind, missing, same, Evidence(source, clean(text)[:_SHOWN_CHARS]))
         if read is not None and cause in CAUSES:
             stated = Refusal(cause, source, read.summary)
             return _diagnosis(obj, kind, missing, stated, None, text=text)
@@ -141,7 +142,7 @@ def _diagnosis(
         confidence=Confidence.LIKELY if text else Confidence.CERTAIN,
         summary=f"{pods} may not be created: {refusal.text}",
         evidence=(
-            Evidence(refusal.source, text[:_SHOWN_CHARS] or refusal.text),
+            Evidence(refusal.source, clean(text)[:_SHOWN_CHARS] or refusal.text),
             *((also,) if also is not None else ()),
         ),
         next_steps=row.next_steps,

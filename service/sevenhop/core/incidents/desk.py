@@ -528,6 +528,10 @@ class IncidentDesk:
             self._wakes.put(key, now + self.settings.refresh_interval)
             if not incident.told and incident.tell_at is not None:
                 self._wakes.put(key, max(incident.tell_at, now + SETTLING))
+            if incident.is_open and not incident.members and incident.told:
+                # Read back from a channel by an earlier process: its wait begins anew, for nothing was seen since.
+                incident = self._put(replace(incident, tell_at=now + self.settings.recall_wait))
+                self._wakes.put(key, incident.tell_at)
             if incident.resolved_at is not None:
                 self._wakes.put(key, incident.resolved_at + self.settings.flap_window)
         self._loaded.clear()

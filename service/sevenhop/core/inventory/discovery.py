@@ -45,6 +45,7 @@ from sevenhop.core.inventory.templates import (
     pod_component,
     pod_meta,
     read_members,
+    repeated,
     template_of,
 )
 from sevenhop.core.inventory.workloads import Component, Membership, Model, Registration, Workload
@@ -585,10 +586,10 @@ class Discovery:
         _, role = group.named(root, place)
         replica = [pods[k].spec for k in members if place.group and self._group(k) == place.group]
         size = max(place.pods, len(replica))
-        if len(replica) < size:
-            replica = [pod.spec] * size  # the rest of the group is not there yet; assume it is alike
         model = spec.model(pod.metadata, pod.spec)
         try:
+            if len(replica) < size:
+                replica = repeated(pod.spec, size)  # the rest of the group is not there yet; assume it is alike
             part = pod_component(name, role, replica, model, size, namespace=group.namespace, get=found.get)
         except ValueError as error:
             self._unreadable[root] = f"GPUs of component {name} unknown: {error}"

@@ -193,9 +193,11 @@ class Inventory:
 
     def _source_changed(self, event: SourceChanged) -> None:
         kind = event.kind
-        if not self._order.is_news("source", ("", kind), event.epoch, event.seq):
+        # Each source counts for itself: those that are parts of ourselves have no epochs.
+        place = (f"source {kind}", ("", ""))
+        if not self._order.is_news(*place, event.epoch, event.seq):
             return
-        self._order.exists("source", ("", kind), event.epoch, event.seq)
+        self._order.exists(*place, event.epoch, event.seq)
         before = self.state.objects.states.get(kind)
         self.state.objects.states[kind] = event.state
         self.state.objects.details[kind] = event.detail

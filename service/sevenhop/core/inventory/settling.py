@@ -458,7 +458,7 @@ class Settling:
                 state.service_of[key] = (key[0], str(facts["workload"]))
 
     def _forget_served(self, key: Key) -> None:
-        if self._state.services.services.get(key) is None and self._state.served.pop(key, None):
+        if self._state.services.services.get(key) is None and self._state.served.pop(key, False):
             self._state.changed_histories.add(("served", "/".join(key)))
 
     def _tell_pods(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,6 +20,11 @@ WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 
 GPU_DEVICE_CLASSES = ("gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com")
 """DRA device classes that count as accelerators; an IMEX channel does not."""
+
+_Pod = TypeVar("_Pod", PodSpec, PodTemplate)
+
+_MOST_PODS = 10_000
+"""Of one replica; the largest that are known have some hundred."""
 
 
 def as_template(data: Any) -> PodTemplate:
@@ -90,6 +95,18 @@ def metas_of(kind: str, obj: Object) -> list[tuple[Meta, PodSpec | None]]:
 def is_leader(pod: Pod) -> bool:
     """Whether this pod leads its group; a pod of no group leads itself."""
     return pod.metadata.labels.get(WORKER_INDEX, "0") == "0"
+
+
+def repeated(pod: _Pod, count: int) -> list[_Pod]:
+    """
+    `count` equal pods of one replica; none for less than one.
+
+    Raises:
+        ValueError: More than any group has: a number that somebody mistyped must not fill the memory.
+    """
+    if count > _MOST_PODS:
+        raise ValueError(f"a replica of {count} pods; at most {_MOST_PODS} are believed")
+    return [pod] * count
 
 
 def gpu_need(specs: Sequence[PodSpec], namespace: str, get: Lookup | None) -> tuple[str, int]:
@@ -234,7 +251,7 @@ def specs_of(kind: str, obj: Object) -> list[PodSpec]:
     group = obj.spec.get("leaderWorkerTemplate", {})
     size = group.get("size", 1)
     worker = as_template(group.get("workerTemplate")).spec
-    return [template.spec] + [worker] * (max(1, size if isinstance(size, int) else 1) - 1)
+    return [template.spec, *repeated(worker, (size if isinstance(size, int) else 1) - 1)]
 
 
 def with_intended_zero(part: Component, why: str = "") -> Component:

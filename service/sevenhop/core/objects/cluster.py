@@ -272,10 +272,40 @@ class DeviceClass(Object):
     spec: DeviceClassSpec = msgspec.field(default_factory=DeviceClassSpec)
 
 
+class _DeviceShape(Slim):
+    """What of a device is read as a table or a list must be one."""
+
+    attributes: dict[str, Any] | None = None
+    capacity: dict[str, Any] | None = None
+    taints: Sequence[dict[str, Any]] | None = None
+    node_selector: NodeSelector | None = None
+    basic: dict[str, Any] | None = None
+
+
+class _PoolShape(Slim):
+    generation: int = 0
+
+
+class _SliceShape(Slim):
+    pool: _PoolShape | None = None
+    node_selector: NodeSelector | None = None
+    devices: Sequence[_DeviceShape] | None = None
+
+
 class ResourceSlice(Object):
-    """`spec` as written: driver, nodeName, pool, devices with attributes and capacity."""
+    """
+    `spec` as written: driver, nodeName, pool, devices with attributes and capacity.
+
+    Its shape is checked when it is decoded, so that nothing breaks later on what another driver wrote.
+    """
 
     spec: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        shape = msgspec.convert(self.spec, _SliceShape)
+        for device in shape.devices or ():
+            if device.basic is not None:  # up to v1beta1
+                msgspec.convert(device.basic, _DeviceShape)
 
 
 class ServicePort(Slim):

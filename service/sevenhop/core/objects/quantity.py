@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import lru_cache
 
 _SUFFIX = {
@@ -14,10 +14,14 @@ _SUFFIX = {
 }  # fmt: skip
 
 
+_MOST = Decimal(2**63 - 1)
+"""Kubernetes caps what is larger; exact arithmetic ends a little above it."""
+
+
 @lru_cache(maxsize=4096)
 def parse(text: str | int | float) -> Decimal:
     """
-    A quantity as an exact number.
+    A quantity as an exact number, capped at 2⁶³ - 1 as Kubernetes does.
 
     Raises:
         ValueError: Not a Kubernetes quantity.
@@ -25,16 +29,20 @@ def parse(text: str | int | float) -> Decimal:
     >>> parse("1500m"), parse("2Gi"), parse(8), parse("1e3")
     (Decimal('1.500'), Decimal('2147483648'), Decimal('8'), Decimal('1E+3'))
     """
-    value = str(text).strip()
+    number = _number(str(text).strip())
+    if number is None or not number.is_finite():
+        raise ValueError(f"expected a quantity such as 500m, 2 or 16Gi, got {text!r}")
+    return max(-_MOST, min(number, _MOST))
+
+
+def _number(value: str) -> Decimal | None:
     digits = value.rstrip("numkKMGTPEi")
-    try:
-        return Decimal(digits) * _SUFFIX[value[len(digits) :]]
-    except (InvalidOperation, KeyError):
-        pass
-    try:
-        return Decimal(value)
-    except InvalidOperation:
-        raise ValueError(f"expected a quantity such as 500m, 2 or 16Gi, got {text!r}") from None
+    for number, suffix in ((digits, value[len(digits) :]), (value, "")):
+        try:
+            return Decimal(number) * _SUFFIX[suffix]
+        except (ArithmeticError, KeyError):  # no number, one beyond all exponents, or no suffix
+            continue
+    return None
 
 
 @lru_cache(maxsize=4096)
