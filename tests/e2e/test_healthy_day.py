@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ GATE = "kueue.x-k8s.io/admission"
 
 
 @pytest.fixture(scope="module")
-def recording(testbed: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def recording(testbed: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `sevenhop record` wrote while models were scaled, rolled out, drained, queued, and put to zero and back."""
     path = tmp_path_factory.mktemp("recording") / "healthy.sevenhop.gz"
     command = [
@@ -67,7 +66,7 @@ def recording(testbed: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
             out, err = recorder.communicate(timeout=20)
         print(f"{rounds} rounds of healthy changes; {out.strip()}")
         assert recorder.returncode == 0, err
-    yield path
+    return path
 
 
 def _model(here: Scene, name: str, replicas: int, **spec: Any) -> None:
@@ -160,6 +159,6 @@ def test_nothing_fires(recording: Path) -> None:
 
 
 def test_nothing_fires_even_in_a_hurry(recording: Path, tmp_path: Path) -> None:
-    """Nor if every rule waits for seconds instead of minutes: what healthy changes show is soon over, or is no fault."""
+    """Nor if every rule waits for seconds instead of minutes: what healthy changes show is soon over."""
     rules = hurried_rules(tmp_path, dict.fromkeys(patient_rules(), HURRY))
     assert _fired(recording, "--rules", str(rules)) == []
