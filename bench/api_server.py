@@ -18,12 +18,12 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from aiohttp import web
 
-from bench.generate import deployment, node, pod
+from bench.generate import TIME, deployment, node, pod
 from sevenhop.simulation.clock import VirtualClock
 from sevenhop.simulation.server import ApiServerSimulation
 from sevenhop.simulation.store import Store
@@ -48,7 +48,7 @@ class BenchCluster:
         self.deployments = deployments
         self.replicas = replicas
         self._rng = random.Random(7)
-        self._ready: dict[int, bool] = {}
+        self._starting: dict[int, str] = {}
         self._version = 1
         self._extra: list[tuple[int, int]] = []
         for number in range(nodes):
@@ -72,9 +72,10 @@ class BenchCluster:
         number = of * self.replicas + self._rng.randrange(self.replicas)
         chance = self._rng.random()
         if chance < 0.95:
-            if chance >= 0.80:
-                self._ready[number] = not self._ready.get(number, True)
-            self._update(self._pod(number, of, ready=self._ready.get(number, True)))
+            if chance >= 0.80 and self._starting.pop(number, None) is None:
+                self._starting[number] = datetime.now(tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            since = self._starting.get(number)
+            self._update(self._pod(number, of, ready=since is None, started=since or TIME))
         elif self._extra and self._rng.random() < 0.5:
             gone, its = self._extra.pop()
             data = self._pod(gone, its)["metadata"]
@@ -88,9 +89,13 @@ class BenchCluster:
         self._version += 1
         self._update(self._pod(of * self.replicas, of, fails=True))
 
-    def _pod(self, number: int, of: int, *, ready: bool = True, fails: bool = False) -> dict[str, Any]:
+    def _pod(
+        self, number: int, of: int, *, ready: bool = True, fails: bool = False, started: str = TIME
+    ) -> dict[str, Any]:
         host = f"node-{number // 4 % self.nodes:05}"
-        made = pod(number, of, gpus=GPUS, node_name=host, ready=ready, version=self._version, fails=fails)
+        made = pod(
+            number, of, gpus=GPUS, node_name=host, ready=ready, version=self._version, fails=fails, started=started
+        )
         del made["metadata"]["resourceVersion"]  # whatever is there is replaced
         return made
 
@@ -148,7 +153,7 @@ async def _measure(cluster: BenchCluster, webhook: Webhook, *, rate: float, chan
             cluster.crash(of)
     with contextlib.suppress(TimeoutError):  # what has not arrived by then is answered as null
         async with asyncio.timeout(_ARRIVES_WITHIN_S):
-            while len(webhook.arrived.keys() & made.keys()) < changes:
+            while len(webhook.arrived.keys() & made.keys()) < changes:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
     took_s = time.monotonic() - begin
     found = [1000 * (webhook.arrived[of] - at) if of in webhook.arrived else None for of, at in made.items()]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from bench.generate import BEGIN
 from bench.rulebook import rulebook_of
 from sevenhop.app import build_engine
 from sevenhop.core.engine import Engine
@@ -17,7 +18,7 @@ from sevenhop.core.objects.kinds import KINDS
 from sevenhop.settings import Settings
 from sevenhop.sources.kubernetes.observe import Observations
 
-START = datetime(2026, 11, 30, 3, 5, tzinfo=UTC)
+START = BEGIN
 RULES = 100
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 
-class Figure(msgspec.Struct, frozen=True, kw_only=True):
+class Figure(msgspec.Struct, frozen=True, kw_only=True, tag="figure"):
     """
     One measured figure.
 
@@ -46,7 +46,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
         return self.ratio is None or self.ratio >= 1.0
 
 
-class Skipped(msgspec.Struct, frozen=True, kw_only=True):
+class Skipped(msgspec.Struct, frozen=True, kw_only=True, tag="skipped"):
     """What was not measured, and why."""
 
     bench: str
@@ -77,10 +77,12 @@ def table_of(results: Iterable[Figure | Skipped]) -> str:
     """All results as a Markdown table, and below it the aims that are missed and what was skipped, by name."""
     results = list(results)
     figures = [result for result in results if isinstance(result, Figure)]
-    rows = [("bench", "what", "median", "aim", "of the aim", "")]
+    rows: list[tuple[str, ...]] = [("bench", "what", "median", "aim", "of the aim", "")]
     rows += [_row(figure) for figure in figures]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows]
+    lines = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
+    ]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     with_aim = [figure for figure in figures if figure.aim is not None]
     missed = [figure for figure in with_aim if not figure.is_met]

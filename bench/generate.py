@@ -5,11 +5,18 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 PRODUCT = "NVIDIA-H100-80GB-HBM3"
 TIME = "2026-11-30T03:00:00Z"
+BEGIN = datetime(2026, 11, 30, 3, 5, tzinfo=UTC)
+"""When the changes begin: everything that runs has run for five minutes."""
+
+
+STARTING = 600
+"""About so many pods are not ready at any time: more than a slice of events, in which a flip and its reverse cancel."""
 
 
 class Every(StrEnum):
@@ -83,6 +90,7 @@ def pod(
     version: int = 1,
     fails: bool = False,
     priority: int = 0,
+    started: str = TIME,
 ) -> dict[str, Any]:
     """
     Pod `number` of deployment `of`, about 8 KB as JSON; without a node it is Pending and Unschedulable.
@@ -97,7 +105,9 @@ def pod(
         "podIP": f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}",
     }
     if node_name:
-        conditions.append({"type": "Ready", "status": "True" if ready and not fails else "False", "lastTransitionTime": TIME})
+        conditions.append(
+            {"type": "Ready", "status": "True" if ready and not fails else "False", "lastTransitionTime": TIME}
+        )
         status["containerStatuses"] = [
             {
                 "name": "engine",
@@ -105,7 +115,7 @@ def pod(
                 "restartCount": 0,
                 "image": "vllm/vllm-openai:v0.11.0",
                 "imageID": "docker.io/vllm/vllm-openai@sha256:" + "a" * 64,
-                "state": {"running": {"startedAt": TIME}},
+                "state": {"running": {"startedAt": started}},
             }
         ]
         if fails:
@@ -121,7 +131,11 @@ def pod(
         }
         status["phase"] = "Pending"
     status["conditions"] = conditions
-    spec: dict[str, Any] = {"containers": [_container(name, gpus)], "schedulerName": "default-scheduler", "priority": priority}
+    spec: dict[str, Any] = {
+        "containers": [_container(name, gpus)],
+        "schedulerName": "default-scheduler",
+        "priority": priority,
+    }
     if node_name:
         spec["nodeName"] = node_name
     return {
@@ -148,30 +162,43 @@ def line(kind: str, obj: dict[str, Any]) -> bytes:
 
 
 def mixed_lines(
-    count: int, *, deployments: int, replicas: int, every: Every = Every.MIXED, nodes: int = 1000, seed: int = 7
+    count: int,
+    *,
+    deployments: int,
+    replicas: int,
+    every: Every = Every.MIXED,
+    nodes: int = 1000,
+    begin: datetime = BEGIN,
+    per_s: float = 10_000,
+    seed: int = 7,
 ) -> Iterator[bytes]:
     """
-    Watch lines of a busy cluster, 8 KB each.
+    Watch lines of a busy cluster, 8 KB each, `per_s` a second from `begin` on.
 
     Mixed: 80 % status-only, 15 % a fact changes (readiness flips), 5 % create or delete.  Else every line changes
     facts, or begins and ends alerts (pods crash and recover).
     """
     rng = random.Random(seed)
-    ready: dict[int, bool] = {}
+    starting: dict[int, str] = {}  # pods that are not ready, and since when their container runs
     extra = 10_000_000
     alive: list[tuple[int, int]] = []
     for version in range(2, count + 2):
-        of = rng.randrange(deployments)
-        number = of * replicas + rng.randrange(replicas)
-        host = f"node-{number // 4 % nodes:05}"
+        number = rng.randrange(deployments * replicas)
         chance = rng.random() if every is Every.MIXED else 0.9
-        if chance < 0.80:
-            now = ready.get(number, True)
-            yield line("MODIFIED", pod(number, of, gpus=2, node_name=host, ready=now, version=version))
-        elif chance < 0.95:
-            now = ready[number] = not ready.get(number, True)
-            bad = every is Every.ALERTS and not now
-            yield line("MODIFIED", pod(number, of, gpus=2, node_name=host, ready=now, version=version, fails=bad))
+        if 0.80 <= chance < 0.95 and starting and rng.random() < len(starting) / STARTING:
+            number = next(iter(starting))
+        of = number // replicas
+        host = f"node-{number // 4 % nodes:05}"
+        if chance < 0.95:
+            if chance >= 0.80 and starting.pop(number, None) is None:
+                starting[number] = _time(begin + timedelta(seconds=version / per_s))
+            since = starting.get(number)
+            bad = every is Every.ALERTS and since is not None
+            made = pod(
+                number, of, gpus=2, node_name=host, version=version, ready=since is None, fails=bad,
+                started=since or TIME,
+            )  # fmt: skip
+            yield line("MODIFIED", made)
         elif alive and rng.random() < 0.5:
             gone, its = alive.pop()
             yield line("DELETED", pod(gone, its, gpus=2, node_name=host, version=version))
@@ -200,13 +227,23 @@ def _container(name: str, gpus: int) -> dict[str, Any]:
     }
 
 
+def _time(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def _managed_fields() -> list[dict[str, Any]]:
     """Who wrote what, as the API server keeps it: a third of a pod's bytes, of no use to us."""
-    env = {f'k:{{"name":"SETTING_{i}"}}': {".": {}, "f:name": {}, "f:value": {}} for i in range(27)}
+    env: dict[str, Any] = {f'k:{{"name":"SETTING_{i}"}}': {".": {}, "f:name": {}, "f:value": {}} for i in range(27)}
     engine = {".": {}, "f:image": {}, "f:args": {}, "f:resources": {"f:limits": {}, "f:requests": {}}, "f:env": env}
     spec = {"f:containers": {'k:{"name":"engine"}': engine}, "f:dnsPolicy": {}, "f:schedulerName": {}}
     kinds = ("ContainersReady", "Initialized", "PodReadyToStartContainers", "Ready")
-    condition = {".": {}, "f:lastProbeTime": {}, "f:lastTransitionTime": {}, "f:status": {}, "f:type": {}}
+    condition: dict[str, Any] = {
+        ".": {},
+        "f:lastProbeTime": {},
+        "f:lastTransitionTime": {},
+        "f:status": {},
+        "f:type": {},
+    }
     conditions = {f'k:{{"type":"{kind}"}}': condition for kind in kinds}
     status = {"f:conditions": conditions, "f:containerStatuses": {}, "f:hostIP": {}, "f:phase": {}, "f:podIPs": {}}
     return [

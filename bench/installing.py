@@ -10,7 +10,7 @@ import venv
 from pathlib import Path
 
 _PACKAGE = "prometheus-alertmanager"
-_TEMPLATE = b"/usr/share/prometheus/alertmanager/default.tmpl"
+_SHARE = b"/usr/share/prometheus/alertmanager"
 _WITHIN_S = 90
 
 
@@ -53,17 +53,18 @@ def alertmanager() -> Path:
 
 def _look_beside_itself(binary: Path) -> None:
     """
-    Let Debian's build find its template without being installed: the path in it becomes a relative one of its length.
+    Let Debian's build find its template without being installed: the folder in it becomes a relative one of its length.
 
     Raises:
         NotInstallableError: It is another build.
     """
     content = binary.read_bytes()
-    if _TEMPLATE not in content:
+    if _SHARE not in content:
         raise NotInstallableError("this Alertmanager looks for its template elsewhere than Debian's of 2023")
-    shutil.copy(cache_folder() / "alertmanager" / _TEMPLATE.decode().lstrip("/"), binary.with_name("default.tmpl"))
-    relative = b"./" + b"/" * (len(_TEMPLATE) - len(b"./default.tmpl")) + b"default.tmpl"
-    binary.write_bytes(content.replace(_TEMPLATE, relative))
+    shared = cache_folder() / "alertmanager" / _SHARE.decode().lstrip("/")
+    shutil.copy(shared / "default.tmpl", binary.with_name("default.tmpl"))
+    shutil.copy(shared / "email.tmpl", binary.with_name("email.tmpl"))
+    binary.write_bytes(content.replace(_SHARE, b"./" * (len(_SHARE) // 2)))
 
 
 def kopf() -> Path:

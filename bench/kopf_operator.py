@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import kopf  # type: ignore[import-not-found,unused-ignore]  # in an environment of its own
 
 _told: set[str] = set()
+_seen: set[str] = set()
+_READY = Path(os.environ["BENCH_READY"])
+_PODS = int(os.environ["BENCH_PODS"])
 _session: list[aiohttp.ClientSession] = []
 
 
@@ -25,7 +29,11 @@ def login(**_: Any) -> Any:
 
 
 @kopf.on.event("", "v1", "pods")  # type: ignore[untyped-decorator,unused-ignore]
-async def look(body: Any, labels: Any, **_: Any) -> None:
+async def look(body: Any, labels: Any, uid: Any, **_: Any) -> None:
+    if len(_seen) < _PODS:
+        _seen.add(uid)
+        if len(_seen) == _PODS:
+            _READY.touch()  # noqa: ASYNC240  once
     app = labels.get("app", "")
     for status in body.get("status", {}).get("containerStatuses", ()):
         reason = status.get("state", {}).get("waiting", {}).get("reason")

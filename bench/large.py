@@ -74,7 +74,7 @@ def _churn(service: Service, nodes: int, deployments: int, minutes: int) -> tupl
     pods.epoch = 1_000
     at = datetime.now(tz=UTC)
     count = minutes * 60 * CHANGES_PER_S
-    lines = mixed_lines(count, deployments=deployments, replicas=REPLICAS, nodes=nodes)
+    lines = mixed_lines(count, deployments=deployments, replicas=REPLICAS, nodes=nodes, begin=at, per_s=CHANGES_PER_S)
     early = 0
     for number, line in enumerate(lines):
         events: list[Event] = []

@@ -1,5 +1,5 @@
 """
-From a change at the API server to bytes at the channel, over loopback: two processes, the real source, store and outbox.
+From a change at the API server to bytes at the channel, over loopback: two processes, the real source and outbox.
 
 A pod crashes, its component fails, a rule with ``for: 0s`` fires, ``group_wait`` is 0s, a webhook is told; meanwhile
 500 other changes a second go on.

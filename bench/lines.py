@@ -27,6 +27,9 @@ from sevenhop.sources.kubernetes.lines import LineSplitter, guess_line
 NODES = 1000
 DEPLOYMENTS = 500
 REPLICAS = 8
+ROUND_S = 1.0
+"""Of the engine's own time in one round, however long it takes: time moves on as it does with events coming in."""
+
 CHUNK_BYTES = 128 * 1024
 """About what one read of a busy socket gives."""
 
@@ -58,7 +61,9 @@ def cluster_objects(nodes: int, deployments: int, replicas: int) -> list[dict[st
 def _measure(every: Every, rounds: int, count: int, *, rate: float | None, share: float | None) -> list[Result]:
     engine, feed = new_engine(), Feed()
     feed.list_all(engine, cluster_objects(NODES, DEPLOYMENTS, REPLICAS))
-    lines = list(mixed_lines(rounds * count, deployments=DEPLOYMENTS, replicas=REPLICAS, every=every))
+    lines = list(
+        mixed_lines(rounds * count, deployments=DEPLOYMENTS, replicas=REPLICAS, every=every, per_s=count / ROUND_S)
+    )
     gc.collect()
     gc.freeze()
     decode_rates, rates, shares = [], [], []
@@ -99,10 +104,10 @@ def _decode(lines: Sequence[bytes]) -> float:
 def _run(engine: Engine, feed: Feed, chunks: Sequence[bytes], number: int) -> float:
     splitter, pods = LineSplitter(), feed.kinds["Pod"]
     waiting: list[Event] = []
-    at = START + timedelta(seconds=10 * number)
+    at = START + timedelta(seconds=ROUND_S * number)
     begin = time.process_time()
     for chunk in chunks:
-        at += timedelta(milliseconds=1)
+        at += timedelta(seconds=ROUND_S / len(chunks))
         for line in splitter.feed(chunk):
             pods.line(line, at, waiting)
         while len(waiting) >= SLICE_EVENTS:

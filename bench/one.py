@@ -8,7 +8,7 @@ import sys
 
 import msgspec
 
-NAMES = ("lines",)
+from bench.__main__ import NAMES
 
 
 def main() -> int:
@@ -17,7 +17,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true")
     args = parser.parse_args()
     results = importlib.import_module(f"bench.{args.name}").measure(quick=args.quick)
-    sys.stdout.buffer.write(msgspec.json.encode([msgspec.to_builtins(result) for result in results]))
+    sys.stdout.buffer.write(msgspec.json.encode(results))
     return 0
 
 

@@ -84,7 +84,9 @@ def _per_call_us(rules: list[Rule], versions: list[Facts]) -> float:
 
 def _idle_us(rules: list[Rule], facts: Facts) -> float:
     book = AlertBook(rules, "bench")
-    subjects = {Subject(SubjectKind.COMPONENT, "team", f"model-{number}/engine"): dict(facts) for number in range(1_000)}
+    subjects = {
+        Subject(SubjectKind.COMPONENT, "team", f"model-{number}/engine"): dict(facts) for number in range(1_000)
+    }
     book.evaluate(subjects, (), START)
     found = []
     for _ in range(ROUNDS):
@@ -99,10 +101,10 @@ def _queue(nodes: int, waiting: int) -> list[Result]:
     feed.list_all(engine, queue_objects(nodes, waiting))
     gc.collect()
     gc.freeze()
-    victims = [("team-0", f"model-{of:05}-aaaaa-{of * PODS_A_DEPLOYMENT:06}") for of in (0, 50)]
+    victims = [("team-0", "model-00000-aaaaa-000000")]
     name = f"{waiting:,} pods Pending on {nodes:,} nodes"
     current_s = median(_moved(engine, feed, number, waiting) for number in range(1, 4))
-    ask_s = median(_seconds(lambda: what_if_on(engine.inventory.state.placement, victims[:1])) for _ in range(3))
+    ask_s = median(_seconds(lambda: what_if_on(engine.inventory.state.placement, victims)) for _ in range(3))
     return [
         Figure(bench="rules", what=f"{name}: all verdicts current after a node changed", value=current_s, unit="s",
                aim=1.0, better="less"),
@@ -112,14 +114,17 @@ def _queue(nodes: int, waiting: int) -> list[Result]:
 
 
 def queue_objects(nodes: int, waiting: int) -> list[dict[str, object]]:
-    """Full nodes of 8 GPUs, and pods of 2, ten a Deployment, that wait for them."""
+    """Full nodes of 8 GPUs, and pods of twelve sizes and priorities, ten a Deployment, that wait for them."""
     made: list[dict[str, object]] = [node(number) for number in range(nodes)]
     placed = nodes * GPUS_A_NODE // 2
     for of in range((placed + waiting) // PODS_A_DEPLOYMENT):
         made += deployment(of, PODS_A_DEPLOYMENT, gpus=2)
-    for number in range(placed + waiting):
-        host = f"node-{number // 4:05}" if number < placed else ""
-        made.append(pod(number, number // PODS_A_DEPLOYMENT, gpus=2, node_name=host))
+    for number in range(placed):
+        of, host = number // PODS_A_DEPLOYMENT, f"node-{number // 4:05}"
+        made.append(pod(number, of, gpus=2, node_name=host, priority=1000))
+    for number in range(placed, placed + waiting):
+        of = number // PODS_A_DEPLOYMENT
+        made.append(pod(number, of, gpus=(1, 2, 4, 8)[of % 4], node_name="", priority=(0, 100, 1000)[of % 3]))
     return made
 
 

@@ -139,7 +139,7 @@ async def until_listed(service: Service, within_s: float) -> None:
         TimeoutError: It is not within that time.
     """
     async with asyncio.timeout(within_s):
-        while not service.is_listed or any(
+        while not service.is_listed or any(  # noqa: ASYNC110
             state.value == "not_synced" for state in service.engine.inventory.state.objects.states.values()
         ):
             await asyncio.sleep(0.05)

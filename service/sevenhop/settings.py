@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -147,6 +148,7 @@ def load_settings(path: Path | None, environ: dict[str, str] | None = None, **ov
     if path is not None:
         data = _read(path)
     where = str(path) if path else "settings"
+    in_file = set(data)
     for name, value in sorted((os.environ if environ is None else environ).items()):
         if name.startswith(ENV_PREFIX):
             _put(data, name.removeprefix(ENV_PREFIX).lower().split("__"), value)
@@ -156,7 +158,10 @@ def load_settings(path: Path | None, environ: dict[str, str] | None = None, **ov
     try:
         settings = Settings.model_validate(data)
     except ValidationError as error:
-        raise SettingsError([_line(where, e) for e in error.errors(include_url=False, include_input=False)]) from None
+        found = error.errors(include_url=False, include_input=False)
+        raise SettingsError(
+            [_line(where if e["loc"][0] in in_file else f"environment {ENV_PREFIX}*", e) for e in found]
+        ) from None
     unknown = sorted(_named(settings.route) - set(settings.receivers))
     if unknown:
         known = ", ".join(sorted(settings.receivers))
@@ -204,4 +209,19 @@ def _named(route: RouteSettings) -> set[str]:
 
 def _line(where: str, error: Any) -> str:
     place = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f"{where}: {place}: unknown key{_suggestion(error['loc'])}"
     return f"{where}: {place}: {error['msg'].removeprefix('Value error, ')}"
+
+
+def _suggestion(loc: tuple[str | int, ...]) -> str:
+    """The nearest of the keys that may stand there; empty where that depends on a type, as in a receiver."""
+    section: Any = Settings
+    for part in loc[:-1]:
+        field = section.model_fields.get(part)
+        section = field.annotation if field is not None else None
+        if not (isinstance(section, type) and issubclass(section, BaseModel)):
+            return ""
+    known = [field.alias or name for name, field in section.model_fields.items()]
+    near = get_close_matches(str(loc[-1]), known, n=1)
+    return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"

@@ -95,13 +95,13 @@ def _one_round(here: Scene, number: int) -> None:
     here.wait_for_pods(5, is_ready)
     _roll_out(here, "chat", f"vllm/vllm-openai:v0.16.{number}")
     eventually(lambda: _is_rolled_out(here, "chat"), timeout=60, every=0.3, what="the rollout")
-    _backlog(here, f"batch-{number}")
     nodes.cordon(here.client, first)
     for pod in here.pods():
         if pod["spec"].get("nodeName") == first:  # one after the other, as disruption budgets have it
             here.client.delete("v1", "Pod", pod["metadata"]["name"], here.namespace)
             eventually(lambda: all(map(is_ready, here.pods())), timeout=30, every=0.3, what="the replacement")
     nodes.cordon(here.client, first, on=False)
+    _backlog(here, f"batch-{number}")
     _scale(here, "chat", 2)
     _scale(here, "embed", 0)
     here.client.delete("apps/v1", "Deployment", f"batch-{number}", here.namespace)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime
 from typing import Any
 
 from sevenhop.cli.output import Column, UsageError, fail, listing, to_json, to_yaml, visible
+from sevenhop.cli.times import parse_time
 from sevenhop.core import bundle
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.policy import Policy
@@ -33,7 +33,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     deletions = parse_what_if(args.what_if) if args.what_if else None
-    now = _parse_time(args.now) if args.now else None
+    now = parse_time("--now", args.now) if args.now else None
     loaded = load_files(args.filename)
     objects = loaded.objects()
     problems = [{"where": p.where, "message": p.message} for p in loaded.problems]
@@ -56,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
     elif args.output == "yaml":
         print(to_yaml(document), end="")
     else:
-        print(visible(text_of({**document, "seen_pods": len(objects.pods())})))
+        if loaded.items:  # otherwise nothing was seen, and nothing can be said but why
+            print(visible(text_of({**document, "seen_pods": len(objects.pods())})))
         for problem in problems:
             fail(f"{problem['where']}: {problem['message']}")
     return 2 if problems and not loaded.items else 0
@@ -88,14 +89,6 @@ def parse_what_if(text: str) -> list[Key]:
     if verb != "delete" or not pods or any(p.count("/") != 1 or p.startswith("/") or p.endswith("/") for p in pods):
         raise UsageError(f'--what-if: expected "delete NAMESPACE/POD,NAMESPACE/POD", got {text!r}')
     return [(p.split("/")[0], p.split("/")[1]) for p in pods]
-
-
-def _parse_time(text: str) -> datetime:
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"--now: expected a time such as 2026-11-30T03:02:05Z, got {text!r}") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _within(namespace: str, rows: list[Any]) -> list[Any]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from sevenhop.cli.output import UsageError, to_json
+from sevenhop.cli.times import parse_time
 
 
 def add_parser(commands: Any) -> None:
@@ -25,10 +25,10 @@ def run(args: argparse.Namespace) -> int:
     from sevenhop.settings import SettingsError, load_settings
     from sevenhop.sources.recording import RecordingError
 
+    until = parse_time("--until", args.until) if args.until else None
     try:
         settings = load_settings(Path(args.config) if args.config else None)
-        until = datetime.fromisoformat(args.until) if args.until else None
-    except (SettingsError, ValueError) as error:
+    except SettingsError as error:
         raise UsageError(str(error)) from None
     rulebook = build_rulebook(settings, [Path(p) for p in args.rules])
     if rulebook.problems:

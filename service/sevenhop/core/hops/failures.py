@@ -40,6 +40,9 @@ _SHOWN_CLUES = 4
 _MODEL_FLAG = re.compile(
     r"^--?(?:model|model[-_](?:path|id|name|dir|repo)|m|checkpoint|repo[-_]id)(?:=(?P<value>.+))?$"
 )
+_PYTHON = re.compile(r"(?:^|/)python[\d.]*$|^-[a-zA-Z]$")
+"""What stands before the ``-m`` that names a module, not a model."""
+
 _MODEL_VARIABLES = ("MODEL_ID", "HF_MODEL_ID", "MODEL_NAME", "MODEL_PATH", "MODEL", "STORAGE_URI", "NIM_MODEL_NAME")
 _URI = re.compile(r"^(?:hf|s3|gs|pvc|oci|https?|abfss?|wasbs?|hdfs|webhdfs|ngc)://", re.IGNORECASE)
 
@@ -197,7 +200,8 @@ def _artifact(pod: Pod) -> str:
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         words = [*container.command, *container.args]
         for position, word in enumerate(words):
-            flag = _MODEL_FLAG.match(word)
+            of_python = word == "-m" and _PYTHON.search(words[position - 1] if position else "")
+            flag = None if of_python else _MODEL_FLAG.match(word)
             value = (flag["value"] or next(iter(words[position + 1 : position + 2]), "")) if flag else ""
             if not value and _URI.match(word):
                 value = word

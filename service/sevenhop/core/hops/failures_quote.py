@@ -37,6 +37,9 @@ _RULES = (
     # A name that promises a secret, and what follows it.
     (rf"(?i)({_PROMISING_NAMES}[\w-]{{0,40}}[\"']?\s*(?:=>|[:=])\s*[\"']?)[^\s\"',;}}&]+", rf"\1{MASK}"),
     (rf"(?i)(--[\w-]{{0,40}}{_PROMISING_NAMES}\s+)[^\s\"',;-][^\s\"',;]*", rf"\1{MASK}"),
+    # A signed URL without its host; curl's user and password.
+    (r"(?i)([?&](?:sig|hmac|x-amz-[\w-]{1,40})=)[^\s\"'&]+", rf"\1{MASK}"),
+    (r"((?:^|\s)(?:-u|--user)[\s=]+[\"']?[^\s:\"'=]{1,100}:)[^\s\"']+", rf"\1{MASK}"),
     # Tokens that can be told by how they begin, wherever they stand.
     (rf"{_BEGINNINGS}[A-Za-z0-9_.~+/=-]{{8,}}", MASK),
     # What is long and mixes all kinds of letters is a key rather than a name; hashes are lower-case hexadecimal.

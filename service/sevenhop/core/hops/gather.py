@@ -59,7 +59,7 @@ def gather(
         short: Nodes of their pool: evidence on the hop of discovery, whoever is to blame.
         pods_unknown: Why pods cannot be seen: then hops one to five are unknown.
     """
-    rows = [row for row in rows if row.live]
+    rows = [row for row in rows if row.live] or [row for row in rows if row.failure is not None and not row.terminating]
     first_five = _pod_hops(rows, missing, short) if pods_unknown is None else _blind(str(pods_unknown))
     return report((*first_five, _service(reaches, registers, has_pods=bool(rows)), _gateway()))
 

@@ -116,7 +116,7 @@ def _gpu_summary(verdict: GpuVerdict, outside: str) -> str:
         "gpu-shortage": "shortage",
         "gpu-fragmentation": "fragmentation",
         "gpu-never-fits": f"never fits, the largest has {verdict.largest}",
-        "gpus-unhealthy": f"{_some(verdict.suspects)} advertise fewer than they have",
+        "gpus-unhealthy": f"{_some(verdict.suspects)} advertise{'s' if len(verdict.suspects) == 1 else ''} fewer than there are",
         "device-plugin-not-advertising": f"{_some(verdict.suspects)} should have some and advertise none",
         "mig-shortage": "too few slices of this profile",
     }[verdict.cause]

@@ -102,6 +102,7 @@ class Discovery:
         self._structural = (
             set(CLAIMABLE) | set(self._rank) | {kind for spec in self._frameworks for kind in spec.below}
         ) - {"Pod"}
+        self.root_kinds = tuple(self._rank)
         self._rooting = Rooting(objects, self._frameworks, self._rank)
 
         self._touched: dict[ObjectKey, None] = {}

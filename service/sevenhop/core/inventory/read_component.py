@@ -88,6 +88,10 @@ def _pods_unknown(state: State, rows: Sequence[PodRow]) -> Unknown | None:
         gate = state.gate(kind)
         if gate is not None and gate.reason is UnknownReason.NOT_SYNCED:
             return gate
+    # Until each kind of root was listed, or failed to be, pods may be told to belong to what is only a part of one.
+    untried = next((kind for kind in state.discovery.root_kinds if kind not in state.objects.states), None)
+    if untried is not None:
+        return Unknown(UnknownReason.NOT_SYNCED, untried)
     unread = next((row for row in rows if row.unreadable), None)
     return None if unread is None else Unknown(UnknownReason.UNREADABLE, f"Pod {unread.key[1]}")
 

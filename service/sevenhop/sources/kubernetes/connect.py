@@ -99,6 +99,7 @@ async def _from_kubeconfig(paths: str, context: str | None) -> Access:
     Loaded from the file each time: whoever logs in again writes there.
     """
     # Late: the client weighs 45 MB of memory and a quarter of a second, which a bundle of files does not need.
+    import yaml
     from kubernetes.aio import client
     from kubernetes.aio import config as official
 
@@ -116,8 +117,11 @@ async def _from_kubeconfig(paths: str, context: str | None) -> Access:
         raise ConnectError(_config_problem(str(error), paths, context)) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConnectError(f"kubeconfig {paths} cannot be read: {type(error).__name__}; is it a kubeconfig?") from None
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise ConnectError(f"kubeconfig {paths}:{line}: broken YAML: {error.problem}") from None
     except Exception as error:  # noqa: BLE001
-        # YAML errors, and the OIDC library's own: their types are not all importable here, and some hold a token.
+        # The OIDC library's own: their types are not all importable here, and some hold a token.
         raise ConnectError(f"kubeconfig {paths} cannot be used: {type(error).__name__}") from None
     finally:
         log.removeHandler(said)
