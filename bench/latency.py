@@ -35,14 +35,15 @@ async def _measure(server: Server, folder: Path, changes: int) -> list[Result]:
         await until_listed(service, 60)
         await asyncio.sleep(2)  # the first steps after a start are not what is measured
         service.pauses_ms.clear()
+        service.own_pauses_ms.clear()
         ticks = asyncio.create_task(service.watch_pauses())
         question = {"rate": RATE, "changes": changes, "every_ms": EVERY_MS}
         answer = await asyncio.to_thread(server.ask, question)
         ticks.cancel()
-    return _figures(answer, service.pauses_ms)
+    return _figures(answer, service.pauses_ms, service.own_pauses_ms)
 
 
-def _figures(answer: dict[str, Any], pauses_ms: list[float]) -> list[Result]:
+def _figures(answer: dict[str, Any], pauses_ms: list[float], own_pauses_ms: list[float]) -> list[Result]:
     latencies = [each for each in answer["latencies_ms"] if each is not None]
     if len(latencies) != len(answer["latencies_ms"]):
         raise RuntimeError(f"{len(answer['latencies_ms']) - len(latencies)} changes were never told of")
@@ -52,8 +53,12 @@ def _figures(answer: dict[str, Any], pauses_ms: list[float]) -> list[Result]:
                note=note),
         Figure(bench="latency", what="change to bytes at the webhook, p99", value=percentile(latencies, 99), unit="ms",
                aim=100, better="less"),
-        Figure(bench="latency", what="pause of the loop, longest", value=max(pauses_ms), unit="ms", aim=10,
-               better="less", note=f"p99 {percentile(pauses_ms, 99):.1f} ms, {_long(pauses_ms)} of them over 10 ms"),
+        Figure(bench="latency", what="pause of the loop, longest, by the clock", value=max(pauses_ms), unit="ms",
+               aim=10, better="less",
+               note=f"p99 {percentile(pauses_ms, 99):.1f} ms, {_long(pauses_ms)} over 10 ms; others use the CPU too"),
+        Figure(bench="latency", what="pause of the loop, longest, our own CPU time", value=max(own_pauses_ms),
+               unit="ms", aim=10, better="less",
+               note=f"p99 {percentile(own_pauses_ms, 99):.1f} ms, {_long(own_pauses_ms)} over 10 ms"),
     ]  # fmt: skip
 
 

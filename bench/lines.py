@@ -22,6 +22,7 @@ from sevenhop.core.events import Event
 from sevenhop.core.objects.decode import decode
 from sevenhop.core.objects.kinds import KINDS
 from sevenhop.runtime.embedded import SLICE_EVENTS
+from sevenhop.runtime.garbage import YOUNG
 from sevenhop.sources.kubernetes.lines import LineSplitter, guess_line
 
 NODES = 1000
@@ -64,6 +65,7 @@ def _measure(every: Every, rounds: int, count: int, *, rate: float | None, share
     lines = list(
         mixed_lines(rounds * count, deployments=DEPLOYMENTS, replicas=REPLICAS, every=every, per_s=count / ROUND_S)
     )
+    gc.set_threshold(YOUNG, 20, 100)  # as the service has it
     gc.collect()
     gc.freeze()
     decode_rates, rates, shares = [], [], []

@@ -7,6 +7,7 @@ import contextlib
 import json
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -31,12 +32,14 @@ class Service:
     """
     Attributes:
         pauses_ms: By how much the loop was late for each tick of a millisecond.
+        own_pauses_ms: As much of it as this process used the CPU: the rest others did, or the disk.
     """
 
     def __init__(self, engine: Engine, source: KubernetesSource) -> None:
         self.engine = engine
         self.source = source
         self.pauses_ms: list[float] = []
+        self.own_pauses_ms: list[float] = []
 
     @property
     def is_listed(self) -> bool:
@@ -47,9 +50,11 @@ class Service:
         """Note how late each tick comes, until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
-            due = loop.time() + TICK_S
+            due, used_s = loop.time() + TICK_S, time.process_time()
             await asyncio.sleep(TICK_S)
-            self.pauses_ms.append(1000 * max(0.0, loop.time() - due))
+            late_s = max(0.0, loop.time() - due)
+            self.pauses_ms.append(1000 * late_s)
+            self.own_pauses_ms.append(1000 * min(late_s, time.process_time() - used_s))
 
 
 class Server:

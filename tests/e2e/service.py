@@ -49,6 +49,7 @@ class Service:
         slack: FakeSlack,
         rules: tuple[str, ...] = (),
         name: str = "testbed",
+        only_console: bool = False,
         more: Mapping[str, Any] | None = None,
     ) -> None:
         folder.mkdir()
@@ -61,7 +62,7 @@ class Service:
             "rules": [str(hurried_rules(folder, dict.fromkeys(rules, f"{HOLD_S}s")))],
             "kubernetes": {"kubeconfig": str(kubeconfig), "discovery_interval": "2s"},
             "incidents": {"group_wait": "0s"},
-            "receivers": {"console": {"type": "console"}, "slack": slack.settings},
+            "receivers": {"console": {"type": "console"}, **({} if only_console else {"slack": slack.settings})},
             **(more or {}),
         }
         self.config.write_text(yaml.safe_dump(settings), "utf-8")

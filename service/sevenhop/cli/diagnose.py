@@ -5,7 +5,18 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from sevenhop.cli.output import Column, UsageError, fail, listing, to_json, to_yaml, visible
+from sevenhop.cli.output import (
+    Column,
+    UsageError,
+    fail,
+    folded,
+    listing,
+    others,
+    to_json,
+    to_yaml,
+    visible,
+    without_numbers,
+)
 from sevenhop.cli.times import parse_time
 from sevenhop.core import bundle
 from sevenhop.core.inventory.objects import Key
@@ -114,10 +125,13 @@ def text_of(document: dict[str, Any]) -> str:
     pods = document["pods"]
     if pods:
         parts.append("\nNot well:")
-        for p in pods:
+        same = (((p.namespace, p.workload, p.component, p.cause, without_numbers(p.summary)), p.name, p) for p in pods)
+        for p, alike in folded(same):
             owner = f" [{p.workload}/{p.component}]" if p.workload else ""
             parts.append(f"  {p.namespace}/{p.name}{owner}  {p.hop or '-'}: {p.cause} ({p.confidence})")
             parts.append(f"    {p.summary}")
+            if alike:
+                parts.append(f"    {others(alike)}")
             if p.disagreement:
                 parts.append(f"    the scheduler says otherwise: {p.disagreement}")
             if p.not_preempted:

@@ -24,6 +24,8 @@ TRACEBACK = "SEVENHOP_TRACEBACK"
 
 EXIT_BROKEN = 5
 
+_NONE = "-"
+
 COMMANDS: dict[str, tuple[str, str]] = {
     "scan": ("sevenhop.cli.scan", "look at a cluster once: workloads, hops, what would alert, what cannot be seen"),
     "run": ("sevenhop.cli.run", "watch a cluster and tell people"),
@@ -63,7 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     # `only` may be wrong where an option precedes the command; then all are loaded, a little slower.
     only = words[0] if words and words[0] in COMMANDS else ""
-    parser = build_parser(only) if only or not words or words[0] in ("-h", "--help", "--version") else build_parser()
+    if not words or words[0] in ("-h", "--help", "--version"):
+        only = _NONE  # the names and summaries will do
+    parser = build_parser(only)
     args = parser.parse_args(words)
     run = import_module(COMMANDS[args.command][0]).run
     try:

@@ -6,10 +6,12 @@ import os
 import shutil
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import msgspec
+
+T = TypeVar("T")
 
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 
@@ -48,6 +50,40 @@ def to_yaml(data: Any) -> str:
 
     plain = msgspec.to_builtins(data, enc_hook=str)
     return yaml.dump(plain, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False, allow_unicode=True)
+
+
+def folded(rows: Iterable[tuple[Hashable, str, T]]) -> Iterator[tuple[T, list[str]]]:
+    """
+    Rows that say the same once: (first row, names of the others like it).
+
+    A device plugin that refuses leaves thousands of failed pods of one owner behind; they are one line for a person.
+
+    Args:
+        rows: (what must be equal, name, row), in the order to show.
+    """
+    found: dict[Hashable, tuple[T, list[str]]] = {}
+    for same, name, row in rows:
+        if same in found:
+            found[same][1].append(name)
+        else:
+            found[same] = (row, [])
+    yield from found.values()
+
+
+def without_numbers(text: str) -> str:
+    """What is equal for pods that fail alike: restarts and bytes differ."""
+    return "".join(c for c in text if not c.isdigit())
+
+
+def others(names: Sequence[str]) -> str:
+    """
+    Further names in a few words.
+
+    >>> others(["a", "b", "c", "d"])
+    'and 4 more like it: a, b, c, …'
+    """
+    shown = ", ".join(names[:3])
+    return f"and {len(names)} more like it: {shown}{', …' if len(names) > 3 else ''}"
 
 
 class Column:

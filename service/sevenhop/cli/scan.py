@@ -16,7 +16,7 @@ from sevenhop.cli.cluster import (
 )
 from sevenhop.cli.doctor import coverage_table
 from sevenhop.cli.get import COLUMNS, for_people
-from sevenhop.cli.output import listing, table, to_json, to_yaml, visible
+from sevenhop.cli.output import folded, listing, others, table, to_json, to_yaml, visible, without_numbers
 
 
 def add_parser(commands: Any) -> None:
@@ -71,11 +71,15 @@ def text_of(report: dict[str, Any]) -> str:
     parts.append(listing(rows, COLUMNS["workloads"], "table", nothing="No inference workloads found."))
     if report["not_well"]:
         lines = ["Not well:"]
-        for pod in report["not_well"]:
+        fields = ("namespace", "workload", "component", "cause")
+        same = (((*(p[f] for f in fields), without_numbers(p["summary"])), p["pod"], p) for p in report["not_well"])
+        for pod, alike in folded(same):
             lines.append(
                 f"  {pod['namespace']}/{pod['pod']}  {pod['hop'] or '-'}: {pod['cause']} ({pod['confidence']})"
             )
             lines.append(f"    {pod['summary']}")
+            if alike:
+                lines.append(f"    {others(alike)}")
         parts.append("\n".join(lines))
     if report["alerts"]:
         cells = [[a["rule"], a["subject"], a["for"], a["state"]] for a in report["alerts"]]

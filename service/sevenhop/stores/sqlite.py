@@ -103,9 +103,12 @@ class SqliteStore:
             raise StoreError(
                 f"{folder}: in use by another sevenhop (pid {holder}); stop it, or choose another folder with --state"
             ) from None
-        self._lock.truncate(0)
-        self._lock.write(str(os.getpid()))
-        self._lock.flush()
+        try:
+            self._lock.truncate(0)
+            self._lock.write(str(os.getpid()))
+            self._lock.flush()
+        except OSError as error:
+            raise StoreError(f"{folder}: {error.strerror}; free some space") from None
         self.path = folder / "state.db"
         self._db = self._open()
 

@@ -18,6 +18,7 @@ from sevenhop.cli.cluster import ask_service
 from sevenhop.cli.output import UsageError
 from sevenhop.simulation.server import ApiServerSimulation
 from sevenhop.stores.sqlite import SqliteStore
+from tests.e2e.crash_processes import Cluster
 from tests.fakes.slack_server import CHANNEL, TOKEN, SlackServer
 from tests.unit.cli.servers import api_server, slack_server, write_kubeconfig
 
@@ -37,7 +38,15 @@ triage: Look at it.
 
 
 def sick_node(server: ApiServerSimulation) -> None:
-    status = {"conditions": [{"type": "Ready", "status": "False"}]}
+    create_node(server, ready="False")
+
+
+def well_node(server: ApiServerSimulation) -> None:
+    create_node(server, ready="True")
+
+
+def create_node(server: ApiServerSimulation, *, ready: str) -> None:
+    status = {"conditions": [{"type": "Ready", "status": ready}]}
     server.store.create("Node", {"metadata": {"name": "n1"}, "status": status})
 
 
@@ -210,41 +219,81 @@ def test_it_stops_at_once_while_a_message_hangs_and_tells_it_after_the_next_star
     assert len(slack.parents) == 1
 
 
-def test_a_full_disk_holds_input_back_until_there_is_space(make: Callable[..., Run], url: str, tmp_path: Path) -> None:
-    """On a file system of its own without space: it says so, answers doctor, and tells the alert when there is space."""
-    small = tmp_path / "small"
-    small.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(small)], capture_output=True)
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, of 384 kB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=384k", "tmpfs", str(folder)], capture_output=True)
     if mounted.returncode != 0:
         pytest.skip("needs the right to mount a small file system")
-    try:
-        with slack_server() as slack:
-            run = make(url, state=str(small / "state"), **to_slack(slack))
-            run.state = small / "state"
-            SqliteStore(run.state).close()
-            fill(small / "filler")
-            run.start().until(lambda: bool((run.asks("/doctor") or {}).get("stalled")))
-            assert "full" in run.asks("/doctor")["stalled"]
-            assert slack.parents == []
-
-            (small / "filler").unlink()
-
-            run.until(lambda: len(slack.parents) == 1)
-            run.stop()
-        assert run.said().count("state not stored, input waits") == 1
-        assert "free some space" in run.said()
-    finally:
-        subprocess.run(["umount", "-l", str(small)], check=True)
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_recording_that_cannot_go_on_does_not_end_the_watch(make: Callable[..., Run], url: str) -> None:
-    """`run --record` onto a full disk: the recording ends with a line, the alert is told all the same."""
-    if not Path("/dev/full").exists():
-        pytest.skip("needs /dev/full")
-    with slack_server() as slack:
+def break_node(url: str, message: str = "") -> None:
+    """After the start."""
+    condition = {"type": "Ready", "status": "False", "message": message}
+    Cluster(url).patch_status("/api/v1/nodes/n1", {"conditions": [condition]})
+
+
+def is_watching(run: Run) -> bool:
+    return bool(run.asks("/get/nodes"))
+
+
+def test_a_full_disk_holds_input_back_until_there_is_space(make: Callable[..., Run], small_disk: Path) -> None:
+    """It says so, answers doctor meanwhile, and tells the alert once there is space."""
+    with api_server(well_node) as url, slack_server() as slack:
+        run = make(url, state=str(small_disk / "state"), **to_slack(slack))
+        run.state = small_disk / "state"
+        run.start().until(lambda: is_watching(run))
+        fill(small_disk / "filler")
+        break_node(url)
+        run.until(lambda: bool((run.asks("/doctor") or {}).get("stalled")))
+        assert slack.parents == []
+
+        (small_disk / "filler").unlink()
+
+        run.until(lambda: len(slack.parents) == 1)
+        run.stop()
+    assert run.said().count("state not stored, input waits") == 1
+    assert "free some space" in run.said()
+
+
+def test_a_disk_that_is_full_at_the_start_is_named(make: Callable[..., Run], url: str, small_disk: Path) -> None:
+    """Exit code 4: nothing could be kept, so nothing is begun."""
+    fill(small_disk / "filler")
+
+    run = make(url, state=str(small_disk / "state"))
+
+    assert run.start().ended() == 4
+    assert "free some space" in run.said()
+    assert len(run.said().splitlines()) == 1
+
+
+def test_a_recording_that_cannot_go_on_does_not_end_the_watch(make: Callable[..., Run], small_disk: Path) -> None:
+    """The disk of the recording is full: it ends with a line, the alert is told all the same."""
+    with api_server(well_node) as url, slack_server() as slack:
         run = make(url, **to_slack(slack))
-        assert run.start("--record", "/dev/full").ended() == 2  # it exists already
-    assert "--record: /dev/full exists already" in run.said()
+        run.start("--record", str(small_disk / "night.gz")).until(lambda: is_watching(run))
+        fill(small_disk / "filler")
+        for _ in range(3):
+            break_node(url, os.urandom(4096).hex())  # more than what is left of the recording's last block
+        run.until(lambda: len(slack.parents) == 1)
+        run.stop()
+    assert run.said().count("recording ended, watching goes on") <= 1
+    assert "cannot be written: No space left on device" in run.said()
+
+
+def test_a_recording_does_not_overwrite_a_file(make: Callable[..., Run], url: str, tmp_path: Path) -> None:
+    """Exit code 2: last night's recording is worth more than this one's name."""
+    (tmp_path / "night.gz").write_text("last night")
+
+    run = make(url)
+
+    assert run.start("--record", str(tmp_path / "night.gz")).ended() == 2
+    assert "--record: " in run.said()
+    assert (tmp_path / "night.gz").read_text() == "last night"
 
 
 def fill(file: Path) -> None:

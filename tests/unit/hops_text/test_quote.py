@@ -125,3 +125,13 @@ def test_a_classified_line_shows_no_token() -> None:
     assert found is not None
     assert secret not in found.line
     assert MASK in found.line
+
+
+@pytest.mark.parametrize(
+    "text", ["GET /m?sv=2024&sig={secret}&se=1 failed", "curl -u admin:{secret} x", "curl --user=me:{secret} x"]
+)
+def test_signatures_and_users_of_curl(text: str) -> None:
+    """
+    A signed path without its host, and a user's password on a command line, are masked.
+    """
+    assert "s3cr3tP4ss" not in mask(text.format(secret="s3cr3tP4ss"))

@@ -460,3 +460,58 @@ def test_what_the_status_says_between_the_lines(status: Doc, cause: str) -> None
 
     assert diagnosis is not None
     assert diagnosis.cause == cause
+
+
+def test_words_that_nobody_knows_are_not_silence() -> None:
+    """
+    A scheduler that said something is quoted; only where none did, none has.
+    """
+    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no nodes available"}
+
+    spoken = why_not_well(pod(status={"phase": "Pending", "conditions": [said]}, spec={"nodeName": ""}), [], now=None)
+    silent = why_not_well(pod(status={"phase": "Pending"}, spec={"nodeName": ""}), [], now=None)
+
+    assert spoken is not None
+    assert silent is not None
+    assert (spoken.cause, silent.cause) == ("scheduler-text-unread", "pending-unexplained")
+    assert "no nodes available" in spoken.summary
+
+
+@pytest.mark.parametrize(
+    ("command", "artifact"),
+    [
+        pytest.param(["python3", "-m", "vllm.entrypoints.openai.api_server", "--model", "a/b"], "a/b", id="python3 -m"),
+        pytest.param(
+            ["/usr/bin/python3.12", "-u", "-m", "sglang.launch_server", "--model-path", "c/d"], "c/d", id="-u"
+        ),
+        pytest.param(["llama-server", "-m", "/models/e.gguf"], "/models/e.gguf", id="-m of llama.cpp"),
+    ],
+)
+def test_the_module_of_python_is_no_model(command: list[str], artifact: str) -> None:
+    """
+    The model that is named is the one that the engine is told to load.
+    """
+    ended = {"exitCode": 1, "reason": "Error", "message": "torch.OutOfMemoryError: CUDA out of memory."}
+    status = running(container({"waiting": {"reason": "CrashLoopBackOff"}}, last={"terminated": ended}))
+    spec = {"containers": [{"name": "engine", "command": command}]}
+
+    diagnosis = why_not_well(pod(status=status, spec=spec), [], now=None)
+
+    assert diagnosis is not None
+    assert f"model {artifact} " in diagnosis.summary
+
+
+@pytest.mark.parametrize(
+    ("reason", "resource", "cause"),
+    [("OutOfcpu", "cpu", "cpu-shortage"), ("OutOfmemory", "memory", "memory-shortage")],
+)
+def test_a_kubelet_that_counts_otherwise_names_the_resource(reason: str, resource: str, cause: str) -> None:
+    """
+    The resource that the kubelet names is the one that is short.
+    """
+    message = f"Pod was rejected: Node didn't have enough resource: {resource}, requested: 4, used: 7, capacity: 8"
+
+    diagnosis = why_not_well(pod(status={"phase": "Failed", "reason": reason, "message": message}), [], now=None)
+
+    assert diagnosis is not None
+    assert diagnosis.cause == cause

@@ -184,3 +184,20 @@ def test_the_context_shows_the_diagnosis_of_the_hop_that_broke_first() -> None:
         "pool:NVIDIA-H100-80GB-HBM3",
     ]
     assert scene.inventory.context(Subject.parse("component:prod/other/engine"), at(100)) is None
+
+
+def test_pods_that_all_failed_are_not_an_empty_report() -> None:
+    """
+    A kubelet that rejects every pod leaves none alive; what the failed ones say is on the report.
+    """
+    pods = [pod_of(REPLICAS, str(n), node="n", phase="Failed", ready=False) for n in (0, 1)]
+    for pod in pods:
+        pod.status.reason = "UnexpectedAdmissionError"
+        pod.status.message = "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu."
+        pod.status.container_statuses = ()
+    scene = Scene(node("n", gpus=4), SUMMARIZER, REPLICAS, *pods)
+
+    report = report_of(scene, "component:prod/summarizer/engine")
+
+    assert report.first_broken is Hop.DISCOVERY
+    assert report.line(Hop.DISCOVERY).broken == 2

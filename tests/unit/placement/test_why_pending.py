@@ -384,3 +384,28 @@ def test_a_new_disruption_budget_changes_whom_preemption_takes() -> None:
 def test_a_pod_with_a_node_is_well() -> None:
     """Nothing waits."""
     assert _why(node("g1"), pod("x", on="g1")).category is Category.NONE
+
+
+def test_without_nodes_an_autoscaler_still_speaks() -> None:
+    """That a node is on its way, or that none may come, is not lost where only pods and Events are given."""
+    short = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
+    coming = event("x", "TriggeredScaleUp", "pod triggered scale-up: [{gpus 2->3 (max: 8)}]")
+    full = event("x", "NotTriggerScaleUp", "pod didn't trigger scale-up: 3 max node group size reached")
+
+    adding, capped = (_why(pod("x", gpus=2, message=short), said) for said in (coming, full))
+
+    assert (adding.category, adding.cause) == (Category.AUTOSCALER, "autoscaler-adding")
+    assert (capped.category, capped.cause) == (Category.RESOURCE, "gpu-unavailable")
+    assert "autoscaler" in capped.summary
+
+
+def test_what_others_wrote_is_shown_masked_and_on_one_line() -> None:
+    """Conditions and Events may carry tokens and escape sequences."""
+    words = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu token=abcdefgh12345678\x1b[2J."
+
+    found = _why(*_full("g1", 0), pod("x", gpus=2, message=words))
+
+    shown = repr(found)
+    assert "Insufficient nvidia.com/gpu" in shown
+    assert "abcdefgh12345678" not in shown
+    assert "x1b" not in shown

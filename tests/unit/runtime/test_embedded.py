@@ -189,8 +189,11 @@ class full_disk:  # noqa: N801  reads as a statement: with full_disk(store)
         self._db.execute("create table if not exists filler (x)")
         self._db.execute(f"pragma max_page_count = {pages + 1}")
         with pytest.raises(sqlite3.OperationalError, match="full"):
-            for _ in range(1000):
-                self._db.execute("insert into filler values (zeroblob(500))")
+            self._fill()
+
+    def _fill(self) -> None:
+        for _ in range(1000):
+            self._db.execute("insert into filler values (zeroblob(500))")
 
     def __exit__(self, *_: object) -> None:
         self._db.execute("pragma max_page_count = 1000000")

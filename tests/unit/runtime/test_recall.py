@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from sevenhop.channels.channel import PermanentDeliveryError, RetryableDeliveryError
+from sevenhop.core.effects import Row
 from sevenhop.core.events import Recalled
 from sevenhop.core.incidents.incident import incident_key
+from sevenhop.core.incidents.keeping import BEGAN
 from sevenhop.core.subject import Subject
 from sevenhop.runtime import embedded as embedded_module
 from sevenhop.runtime.recall import Recall
@@ -71,12 +73,15 @@ async def test_a_channel_that_does_not_answer_is_asked_again_and_holds_nothing_u
         await until(lambda: slack.asked == 3)
 
 
-async def test_with_memory_nobody_is_asked(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_old", [False, True], ids=["it began lately", "of an earlier version, without that row"])
+async def test_with_memory_nobody_is_asked(tmp_path: Path, *, is_old: bool) -> None:
     """More than an hour after the empty start the store knows everything itself."""
     clock = quick_clock(50_000)
     async with running(tmp_path, {"slack": (first := RecallingScript([[]]))}, clock=clock) as plant:
         plant.told.synced(node("n1", ready=False))
         await until(lambda: first.messages != [] and plant.embedded.is_idle)
+        if is_old:
+            plant.store.commit([Row(BEGAN, "", None)], now=0)
     await asyncio.sleep(0.1)  # 83 minutes
 
     async with running(tmp_path, {"slack": (second := RecallingScript([]))}, clock=clock) as plant:

@@ -118,7 +118,7 @@ async def test_a_token_file_in_a_cluster(tmp_path: Path) -> None:
     ("text", "context", "message"),
     [
         pytest.param(None, None, "does not exist; check --kubeconfig", id="no such file"),
-        pytest.param("a: [", None, "cannot be used", id="broken YAML"),
+        pytest.param("a: [", None, ":1: broken YAML: ", id="broken YAML"),
         pytest.param("", None, "cannot be read: .*; is it a kubeconfig?", id="empty"),
         pytest.param(
             "kind: Config\nclusters: []\nusers: []\ncontexts: []\n", None, "has no current context", id="no context"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from sevenhop.core.hops.scheduler_text_message import SchedulerMessage, read_counts
-from sevenhop.core.hops.scheduler_text_reasons import binding
+from sevenhop.core.hops.scheduler_text_reasons import binding, read_reason
 
 Verdict = tuple[str, str]
 """(cause, summary)"""
@@ -116,6 +116,9 @@ def read_kai(text: str) -> Verdict | None:
     counts = counts or dict(read_counts(text))
     found = binding(SchedulerMessage(total_nodes=None, counts=counts)) if counts else None
     if found is None:
+        alone = read_reason(text)  # the kubelet's own: "Node didn't have enough resource: cpu, requested: …"
+        if alone.resource and alone.cause:
+            return alone.cause, f"The node has not enough {alone.resource} left"
         return "resource-unnamed", "No node has enough resources, and the text does not name which"
     said = ", ".join(f"{count} {reason}" for reason, count in counts.items())
     return found.cause, f"No node can take it: {said}"

@@ -194,7 +194,7 @@ def _with_autoscaler(cluster: Cluster, pod: Pod, found: Diagnosis) -> Diagnosis:
                 category=said.category,
                 cause=said.cause,
                 confidence=Confidence.LIKELY,
-                summary=f"a node is being added for it; meanwhile it {found.summary}",
+                summary=f"a node is being added for it; meanwhile: {found.summary}",
                 evidence=(seen, *found.evidence),
                 next_steps=said.next_steps,
             )

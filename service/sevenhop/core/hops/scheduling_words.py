@@ -116,12 +116,16 @@ def _gpu_summary(verdict: GpuVerdict, outside: str) -> str:
         "gpu-shortage": "shortage",
         "gpu-fragmentation": "fragmentation",
         "gpu-never-fits": f"never fits, the largest has {verdict.largest}",
-        "gpus-unhealthy": f"{_some(verdict.suspects)} advertise{'s' if len(verdict.suspects) == 1 else ''} fewer than there are",
-        "device-plugin-not-advertising": f"{_some(verdict.suspects)} should have some and advertise none",
+        "gpus-unhealthy": f"{_some(verdict.suspects)} {_advertise(verdict.suspects)} fewer than there are",
+        "device-plugin-not-advertising": f"{_some(verdict.suspects)} should have some and {_advertise(verdict.suspects)} none",
         "mig-shortage": "too few slices of this profile",
     }[verdict.cause]
     need = amount(verdict.resource, verdict.need)
     return f"needs {need} on one node; of {verdict.nodes} nodes {arithmetic}{together}: {word}"
+
+
+def _advertise(nodes: Sequence[str]) -> str:
+    return "advertises" if len(nodes) == 1 else "advertise"
 
 
 def _resource_summary(cluster: Cluster, evaluation: Evaluation, bound: Binding, need: int) -> str:

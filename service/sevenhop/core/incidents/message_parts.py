@@ -9,7 +9,7 @@ from sevenhop.core.alerts.rule import Rule
 from sevenhop.core.hops.diagnosis import Category, Confidence, Diagnosis
 from sevenhop.core.hops.report import HopLine, HopReport, HopState
 from sevenhop.core.incidents.context import SubjectContext
-from sevenhop.core.incidents.text import clock, counted, listed, plain
+from sevenhop.core.incidents.text import clock, counted, listed, listed_first, plain
 from sevenhop.core.inventory.capacity import Change, Holding, PoolCapacity, Waiting
 from sevenhop.core.subject import Hop, Subject, SubjectKind
 
@@ -132,7 +132,7 @@ def capacity_text(pool: PoolCapacity) -> str:
 def holders_text(pool: PoolCapacity) -> str:
     """Who holds most of the pool's GPUs; empty if nobody holds any."""
     holders = sorted(pool.holdings, key=lambda h: (-h.gpus, h.workload or ("", "")))
-    return listed([_holding(h) for h in holders], _SHOWN)
+    return listed_first(holders, _holding, _SHOWN)
 
 
 def waiting_texts(waiting: Sequence[Waiting], since: datetime) -> list[tuple[str, str]]:
@@ -266,11 +266,11 @@ def _who_could_give(context: SubjectContext, pool: PoolCapacity, tier: str) -> s
     others = [h for h in pool.holdings if h.workload != own]
     givers = [h for h in others if h.reducible and tier_rank(h.tier) > tier_rank(tier)]
     if givers:
-        return "could give, if somebody approves: " + listed([_holding(h) for h in givers], 3)
+        return "could give, if somebody approves: " + listed_first(givers, _holding, 3)
     if not others:
         return "no neighbour can give: nobody else holds these GPUs"
-    reasons = [f"{_holding(h)}: {_why_not(h, tier)}" for h in sorted(others, key=lambda h: -h.gpus)]
-    return "no neighbour can give: " + listed(reasons, 4)
+    largest = sorted(others, key=lambda h: -h.gpus)
+    return "no neighbour can give: " + listed_first(largest, lambda h: f"{_holding(h)}: {_why_not(h, tier)}", 4)
 
 
 def _why_not(holding: Holding, tier: str) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
 
 _NOT_SHOWN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
 """Categories that a terminal or a browser obeys instead of showing, such as escapes and right-to-left overrides."""
@@ -45,6 +48,17 @@ def listed(parts: Sequence[str], most: int, separator: str = " · ") -> str:
     """
     shown = separator.join(parts[:most])
     return f"{shown} (+{len(parts) - most})" if len(parts) > most else shown
+
+
+def listed_first(items: Sequence[_Item], words: Callable[[_Item], str], most: int) -> str:
+    """
+    The same, where there may be thousands: only those that are shown are put into words.
+
+    >>> listed_first([1, 2, 3], str, 2)
+    '1 · 2 (+1)'
+    """
+    shown = " · ".join(words(item) for item in items[:most])
+    return f"{shown} (+{len(items) - most})" if len(items) > most else shown
 
 
 def clock(at: datetime, reference: datetime) -> str:

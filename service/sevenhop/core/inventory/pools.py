@@ -30,7 +30,7 @@ def read_pool(state: State, name: str) -> Facts:
     """Labels and facts of one pool."""
     queue = list(state.waiting_in.get(name, {}).values())
     top = highest_tier(queue)
-    unknown = state.gate("Node", "Pod")
+    unknown = state.gate("Node", "Pod") or state.belonging_gate()
     own = facts.derive(
         state.ledger.pools().get(name),
         waiting_gpus=sum(each.gpus for each in queue),

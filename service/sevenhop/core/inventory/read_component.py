@@ -26,9 +26,6 @@ from sevenhop.core.placement.selectors import compile_selector
 CANARY = "sevenhop.dev/canary"
 HPAS = "HorizontalPodAutoscaler.autoscaling"
 PDBS = "PodDisruptionBudget.policy"
-GROUPING_KINDS = ("ReplicaSet.apps", "Deployment.apps", "StatefulSet.apps")
-"""Until these are listed, pods may be told to belong to something else than they do."""
-
 SHORT_OF_GPUS = frozenset(
     ("gpu-shortage", "gpu-fragmentation", "mig-shortage", "autoscaler-adding", "autoscaler-maxed", "autoscaler-backoff")
 )
@@ -81,17 +78,9 @@ def read_component(state: State, workload: Workload, part: Component, now: datet
 
 
 def _pods_unknown(state: State, rows: Sequence[PodRow]) -> Unknown | None:
-    gate = state.gate("Pod")
+    gate = state.gate("Pod") or state.belonging_gate()
     if gate is not None:
         return gate
-    for kind in GROUPING_KINDS:
-        gate = state.gate(kind)
-        if gate is not None and gate.reason is UnknownReason.NOT_SYNCED:
-            return gate
-    # Until each kind of root was listed, or failed to be, pods may be told to belong to what is only a part of one.
-    untried = next((kind for kind in state.discovery.root_kinds if kind not in state.objects.states), None)
-    if untried is not None:
-        return Unknown(UnknownReason.NOT_SYNCED, untried)
     unread = next((row for row in rows if row.unreadable), None)
     return None if unread is None else Unknown(UnknownReason.UNREADABLE, f"Pod {unread.key[1]}")
 

@@ -57,6 +57,9 @@ class Dirty(msgspec.Struct):
         return not any(getattr(self, name) for name in self.__struct_fields__)
 
 
+GROUPING_KINDS = ("ReplicaSet.apps", "Deployment.apps", "StatefulSet.apps")
+
+
 class State:
     """
     Attributes:
@@ -130,6 +133,23 @@ class State:
             reason = _REASONS.get(self.objects.states.get(kind, SyncState.NOT_SYNCED))
             if reason is not None:
                 return Unknown(reason, kind)
+        return None
+
+    def belonging_gate(self) -> Unknown | None:
+        """
+        Why it is unknown to which workload a pod belongs; None once it is known.
+
+        Until what groups pods is listed, and each kind of root is or has failed to be, a pod may be told to belong to
+        what is only a part of its workload.
+        """
+        for kind in GROUPING_KINDS:
+            gate = self.gate(kind)
+            if gate is not None and gate.reason is UnknownReason.NOT_SYNCED:
+                return gate
+        states, details = self.objects.states, self.objects.details
+        for kind in self.discovery.root_kinds:
+            if states.get(kind, SyncState.NOT_SYNCED) is SyncState.NOT_SYNCED and not details.get(kind):
+                return Unknown(UnknownReason.NOT_SYNCED, kind)
         return None
 
     def unreadable_gate(self, kind: str, key: Key) -> Unknown | None:

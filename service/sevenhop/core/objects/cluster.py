@@ -272,11 +272,15 @@ class DeviceClass(Object):
     spec: DeviceClassSpec = msgspec.field(default_factory=DeviceClassSpec)
 
 
+class _AmountShape(Slim):
+    value: str | int | float = 0
+
+
 class _DeviceShape(Slim):
     """What of a device is read as a table or a list must be one."""
 
     attributes: dict[str, Any] | None = None
-    capacity: dict[str, Any] | None = None
+    capacity: dict[str, _AmountShape | str | int | float] | None = None
     taints: Sequence[dict[str, Any]] | None = None
     node_selector: NodeSelector | None = None
     basic: dict[str, Any] | None = None
