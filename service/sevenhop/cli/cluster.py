@@ -194,6 +194,8 @@ def ask_service(folder: Path, method: str, path: str, body: Any = None, **query:
         answer = json.loads(response.read())
     except (ConnectionRefusedError, FileNotFoundError):
         return None  # left by a process that was killed
+    except TimeoutError:
+        raise UsageError(f"{door}: no answer within {_PATIENCE_S} s; its log says what it waits for") from None
     except OSError as error:
         raise UsageError(f"{door}: {error.strerror}; is it your service?") from None
     finally:
@@ -203,9 +205,12 @@ def ask_service(folder: Path, method: str, path: str, body: Any = None, **query:
     return answer
 
 
+_PATIENCE_S = 10
+
+
 class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=10)
+        super().__init__("localhost", timeout=_PATIENCE_S)
         self._path = path
 
     def connect(self) -> None:

@@ -100,7 +100,7 @@ async def _serve(args: argparse.Namespace, settings: Any) -> int:
             recorder = _open_recorder(args.record, name, clock()) if args.record else None
             source = KubernetesSource(api, clock=clock, limits=limits, record=recorder and _careful(recorder))
             control = Control(
-                engine, embedded.emit, clock, lambda: doctor_report(embedded, source, store, settings, clock())
+                engine, embedded.emit_stored, clock, lambda: doctor_report(embedded, source, store, settings, clock())
             )
             tidying = asyncio.create_task(keep_pauses_short(lambda: is_listed(source)))
             try:

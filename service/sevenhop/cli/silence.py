@@ -35,6 +35,13 @@ def add_parser(commands: Any) -> None:
         add_cluster_options(each)
 
 
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        raise UsageError("nobody knows who you are; say it with --author NAME") from None
+
+
 def run(args: argparse.Namespace) -> int:
     folder = settings_of(args).state
     if args.action == "add":
@@ -44,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"--for: {error}") from None
         wanted = {
             "matchers": args.matchers,
-            "author": args.author or getpass.getuser(),
+            "author": args.author or _user(),
             "comment": args.comment,
             "expires_at": (datetime.now(tz=UTC) + duration).isoformat(),
         }

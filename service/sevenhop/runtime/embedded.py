@@ -60,7 +60,8 @@ class Embedded:
         self._store = store
         self._outbox = outbox
         self._clock = clock
-        self._inbox: asyncio.Queue[list[Event]] = asyncio.Queue(maxsize=INBOX_BATCHES)
+        self._inbox: asyncio.Queue[list[Event] | asyncio.Future[None]] = asyncio.Queue(maxsize=INBOX_BATCHES)
+        self._to_acknowledge: list[asyncio.Future[None]] = []  # once the batch in hand is stored
         self._wake: datetime | None = None
         self._stepping = asyncio.Lock()  # a step is stored before the next one is taken, whoever takes it
         self.stalled = ""  # why input is not taken, empty while it is
@@ -73,6 +74,13 @@ class Embedded:
         if events:
             self._asked += len(events)
             await self._inbox.put(events)
+
+    async def emit_stored(self, events: list[Event]) -> None:
+        """The same, and returns when they are stored: for those who are told that it is done, as a silence's author."""
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        await self.emit(events)
+        await self._inbox.put(stored)
+        await stored
 
     @property
     def is_idle(self) -> bool:
@@ -141,6 +149,10 @@ class Embedded:
                     observe(step)
                 self._done += len(batch[start : start + SLICE_EVENTS])
                 await asyncio.sleep(0)
+            while self._to_acknowledge:
+                waiting = self._to_acknowledge.pop()
+                if not waiting.done():  # it may have given up
+                    waiting.set_result(None)
 
     async def _next(self) -> list[Event]:
         """The next events, or none when the engine wants to be called by itself."""
@@ -155,11 +167,18 @@ class Embedded:
             return []
         return self._drain(batch)
 
-    def _drain(self, batch: list[Event]) -> list[Event]:
+    def _drain(self, first: list[Event] | asyncio.Future[None]) -> list[Event]:
         """What else has arrived meanwhile: fewer, larger steps when the engine is behind."""
+        batch = self._taken(first)
         while len(batch) < SLICE_EVENTS and not self._inbox.empty():
-            batch = batch + self._inbox.get_nowait()
+            batch = batch + self._taken(self._inbox.get_nowait())
         return batch
+
+    def _taken(self, item: list[Event] | asyncio.Future[None]) -> list[Event]:
+        if isinstance(item, asyncio.Future):
+            self._to_acknowledge.append(item)
+            return []
+        return item
 
     async def _commit(self, step: Step) -> None:
         if not step.saves and not step.effects:

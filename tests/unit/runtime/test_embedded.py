@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from sevenhop.channels.channel import PermanentDeliveryError, RetryableDeliveryError
+from sevenhop.core.events import Silenced
 from sevenhop.runtime import embedded as embedded_module
 from sevenhop.runtime.embedded import INBOX_BATCHES
 from sevenhop.stores.sqlite import SqliteStore, StoreError
@@ -92,6 +94,25 @@ async def test_a_reload_while_the_store_is_busy_waits_for_its_turn(
         kept = {row.key: row.value for row in store.rows() if row.table == "alerts" and row.value is not None}
     assert [b'"another"' in value for value in kept.values() if b"firing" in value.split(b"history")[0]] == [True]
     assert slack.messages[0].message.status == "firing"
+
+
+async def test_what_is_acknowledged_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever sets a silence hears "done" when a crash can no longer undo it, and not before."""
+    monkeypatch.setattr(embedded_module, "STORE_RETRY_S", 0.01)
+    clock = quick_clock()
+    async with running(tmp_path, {}, clock=clock) as plant:
+        plant.told.synced(node("n1"))
+        await until(lambda: plant.embedded.is_idle)
+        silence = Silenced(
+            at=clock(), silence_id="s1", matchers={"node": "n1"}, author="ann", comment="x" * 5000,
+            expires_at=clock() + timedelta(hours=9),
+        )  # fmt: skip
+        with full_disk(plant.store):
+            asking = asyncio.create_task(plant.embedded.emit_stored([silence]))
+            await until(lambda: plant.embedded.stalled != "")
+            assert not asking.done()
+        await asyncio.wait_for(asking, 5)
+        assert [row.key for row in plant.store.rows() if row.table == "silences"] == ["s1"]
 
 
 async def test_a_damaged_store_ends_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ def read_pool(state: State, name: str) -> Facts:
         state.ledger.pools().get(name),
         waiting_gpus=sum(each.gpus for each in queue),
         waiting_tier=top.value if top is not None else "",
-        reclaimable=sum(gift.gpus for _, _, gift in _gifts(state, name, top)) if top is not None else 0,
+        reclaimable=_reclaimable(state, name, top) if top is not None else 0,
         autoscaler=_autoscaler(state, name),
         unknown=unknown,
     )
@@ -90,6 +90,17 @@ def _holdings(state: State, name: str, top: Tier | None) -> list[Holding]:
         tier = state.tier_of[known.key].value if known is not None else ""
         found.append(Holding(workload, tier, gpus, pods, could > 0, words))
     return sorted(found, key=lambda each: (-each.gpus, each.workload or ("~", "~")))
+
+
+def _reclaimable(state: State, name: str, top: Tier) -> int:
+    """Asked at every change of the pool: the thousands of the same tier are passed over at a glance."""
+    lower = {tier for tier in Tier if tier.rank < top.rank}
+    tiers = state.tier_of
+    return sum(
+        _gift(state, slot, gpus, top).gpus
+        for slot, (gpus, _) in state.ledger.held_in(name).items()
+        if slot is not None and tiers.get(slot[0]) in lower
+    )
 
 
 def _gifts(state: State, name: str, top: Tier | None) -> list[tuple[Slot | None, Held, _Gift]]:
