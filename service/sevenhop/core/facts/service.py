@@ -40,8 +40,8 @@ SPECS: tuple[FactSpec, ...] = (
         name="service.starting",
         type=FactType.BOOL,
         doc=(
-            "It has no ready endpoint yet since its workload was last meant to run, and a pod of it loads, or is held "
-            "back by a queue: a first start, or one from zero."
+            "It has had no ready endpoint since its workload was last meant to run, and a pod of it is on its way: a "
+            "first start, or one from zero."
         ),
         source="EndpointSlice, Pod",
         not_applicable=False,

@@ -199,10 +199,12 @@ class Inventory:
             return
         self._order.exists(*place, event.epoch, event.seq)
         before = self.state.objects.states.get(kind)
+        had_reason = bool(self.state.objects.details.get(kind))
         self.state.objects.states[kind] = event.state
         self.state.objects.details[kind] = event.detail
         self._settling.dirty.sources.add(kind)
-        if before is not event.state and kind in KINDS:
+        # A first list that has failed is an answer too, though the state stays what it was.
+        if kind in KINDS and (before is not event.state or had_reason is not bool(event.detail)):
             self._settling.sight_changed(kind)
             if before is SyncState.NOT_SYNCED or event.state is SyncState.NOT_SYNCED:
                 self.state.placement.epoch += 1

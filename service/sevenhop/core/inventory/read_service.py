@@ -5,7 +5,6 @@ from __future__ import annotations
 from sevenhop.core.facts import service as facts
 from sevenhop.core.facts.labels import labels, of_workload
 from sevenhop.core.facts.schema import Facts, Unknown
-from sevenhop.core.hops.diagnosis import Category
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.ownership import Owners
 from sevenhop.core.inventory.read_component import wants_to_run
@@ -73,9 +72,7 @@ def _is_starting(
 
 
 def _comes_up(row: PodRow) -> bool:
-    if not row.live or row.failure is not None or row.load_overdue:
-        return False
-    return not row.waiting or (row.pending is not None and row.pending.category is Category.GATED)
+    return row.live and row.failure is None and not row.load_overdue and not row.waiting
 
 
 def _is_true(state: State, slot: tuple[Key, str], fact: str) -> bool:
