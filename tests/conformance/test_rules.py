@@ -66,7 +66,7 @@ def test_causes_exist(rule: Rule) -> None:
     """
     A cause that a rule compares with is a published slug: a misspelt one would never match.
     """
-    compared = re.findall(r"\.cause (?:in \[([^\]]*)\]|== (\"[^\"]*\"))", rule.expr)
+    compared = re.findall(r"\.cause (?:in \[([^\]]*)\]|[!=]= (\"[^\"]*\"))", rule.expr)
     slugs = {slug for pair in compared for text in pair for slug in re.findall(r'"([^"]+)"', text)}
 
     assert slugs

@@ -199,9 +199,7 @@ def vllm_deployment(
     return deployment(name, namespace, gpus=gpus, **more)
 
 
-def service(
-    name: str, namespace: str, selector: Mapping[str, str], *, port: int = 8000, **metadata: Any
-) -> Object:
+def service(name: str, namespace: str, selector: Mapping[str, str], *, port: int = 8000, **metadata: Any) -> Object:
     """A Service in front of pods."""
     return {
         "apiVersion": "v1",

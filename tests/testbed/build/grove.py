@@ -70,9 +70,7 @@ def grove_scaling_groups(parent: Object) -> list[Object]:
             {
                 "apiVersion": _API,
                 "kind": "PodCliqueScalingGroup",
-                "metadata": _metadata(
-                    f"{name}-0-{group['name']}", parent, _labels(name, "pcs-podcliquescalinggroup")
-                ),
+                "metadata": _metadata(f"{name}-0-{group['name']}", parent, _labels(name, "pcs-podcliquescalinggroup")),
                 "spec": {key: value for key, value in group.items() if key != "name"},
             },
             parent,
@@ -126,9 +124,7 @@ def grove_pods(parent: Object) -> list[Object]:
     return found
 
 
-def _pod_clique(
-    name: str, parent: Object, clique_set: str, clique: Object, extra: dict[str, str]
-) -> Object:
+def _pod_clique(name: str, parent: Object, clique_set: str, clique: Object, extra: dict[str, str]) -> Object:
     component = "pcsg-podclique" if extra else "pcs-podclique"
     labels = clique["labels"] | _labels(clique_set, component) | extra
     metadata = _metadata(name, parent, labels)

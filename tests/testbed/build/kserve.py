@@ -63,9 +63,7 @@ def inference_service(
     }
 
 
-def kserve_deployment(
-    parent: Object, *, pod_annotations: Mapping[str, str] | None = None
-) -> Object:
+def kserve_deployment(parent: Object, *, pod_annotations: Mapping[str, str] | None = None) -> Object:
     """The predictor's Deployment, with the init container that fetches the model."""
     metadata, predictor = parent["metadata"], parent["spec"]["predictor"]
     name = f"{metadata['name']}-predictor"

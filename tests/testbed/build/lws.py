@@ -57,9 +57,7 @@ def lws_leaders(parent: Object) -> Object:
     metadata, spec = parent["metadata"], parent["spec"]
     labels = {f"{_DOMAIN}/name": metadata["name"], f"{_DOMAIN}/worker-index": "0"}
     template = spec["leaderWorkerTemplate"]["leaderTemplate"]
-    child = _stateful_set(
-        metadata["name"], metadata["namespace"], spec["replicas"], labels, template
-    )
+    child = _stateful_set(metadata["name"], metadata["namespace"], spec["replicas"], labels, template)
     return owned_by(child, parent)
 
 
@@ -97,9 +95,7 @@ def _pod(command: list[str], container: str, gpus: int, priority_class: str) -> 
     )
 
 
-def _stateful_set(
-    name: str, namespace: str, replicas: int, labels: Mapping[str, str], template: Object
-) -> Object:
+def _stateful_set(name: str, namespace: str, replicas: int, labels: Mapping[str, str], template: Object) -> Object:
     own = template.get("metadata", {})
     metadata = {"labels": {**labels, **own.get("labels", {})}}
     return {

@@ -74,9 +74,7 @@ def ray_service(
         "metadata": {"name": name, "namespace": namespace, "annotations": dict(annotations or {})},
         "spec": {
             "serveConfigV2": yaml.safe_dump({"applications": [application]}, sort_keys=False),
-            "rayClusterConfig": _cluster_spec(
-                workers, gpus, hosts, worker_annotations or {}, priority_class
-            ),
+            "rayClusterConfig": _cluster_spec(workers, gpus, hosts, worker_annotations or {}, priority_class),
         },
     }
 
@@ -89,9 +87,7 @@ def _cluster_spec(
     priority_class: str,
 ) -> Object:
     head = pod_spec(image=IMAGE, container="ray-head", priority_class=priority_class)
-    worker = pod_spec(
-        image=IMAGE, container="ray-worker", gpus=gpus, priority_class=priority_class
-    )
+    worker = pod_spec(image=IMAGE, container="ray-worker", gpus=gpus, priority_class=priority_class)
     return {
         "rayVersion": "2.52.0",
         "headGroupSpec": {"rayStartParams": {"num-cpus": "0"}, "template": {"spec": head}},
