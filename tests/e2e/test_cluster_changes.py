@@ -90,7 +90,10 @@ def test_a_crd_may_come_and_go(
             "spec": model,
         }
     )
-    names = lambda: {row["workload"] for row in service.rows("workloads") if row["namespace"] == here.namespace}  # noqa: E731
+
+    def names() -> set[str]:
+        return {row["workload"] for row in service.rows("workloads") if row["namespace"] == here.namespace}
+
     eventually(lambda: "late" in names(), timeout=20, every=0.2, what="the workload of the new kind")
     states.append(service.state_of("Model.kubeai.org"))
     _drop_crd(testbed)
@@ -145,7 +148,10 @@ def _reader_of_all_but(cluster: Cluster, here: Scene, unseen: str) -> str:
 def test_a_deletion_that_nobody_told_us_of(testbed: Cluster, here: Scene, start: Callable[..., Service]) -> None:
     """The API server restarts while a pod goes and we do not look: the inventory converges, and nothing is told."""
     service = start(name=here.namespace)
-    pods = lambda: {row["pod"] for row in service.rows("pods") if row["namespace"] == here.namespace}  # noqa: E731
+
+    def pods() -> set[str]:
+        return {row["pod"] for row in service.rows("pods") if row["namespace"] == here.namespace}
+
     before = eventually(pods, what="pods")
     service.pause()
     try:

@@ -93,9 +93,9 @@ class Loaded:
             )
 
     def objects(self) -> Objects:
-        """All objects, with the state of each kind as in `events`."""
+        """All objects in the order of their names, so that theirs in the files is irrelevant; each kind's state."""
         objects = Objects()
-        for kind, obj in self.items:
+        for (kind, _, _), obj in sorted(self._items.items()):
             objects.put(kind, obj)
         for name, state in self._states().items():
             objects.states[name] = state

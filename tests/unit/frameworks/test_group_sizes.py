@@ -65,3 +65,32 @@ def test_sizes_that_exist() -> None:
     """
     assert repeated(PodSpec(), -1) == []
     assert len(repeated(PodSpec(), 576)) == 576
+
+
+def test_a_reader_that_stumbles_is_a_reason() -> None:
+    """
+    A custom resource with a table where a name should be is kept as a workload, and the reason is said.
+    """
+    kind = kind_of("workloads.x-k8s.io/v1alpha2", "RoleBasedGroup")
+    assert kind is not None
+    patch: dict[str, Any] = {"spec": {"containers": [{"name": {"k": {}}}]}}
+    pattern = {"size": 2, "template": TEMPLATE, "workerTemplatePatch": patch}
+    spec = {"roles": [{"name": "w", "replicas": 1, "leaderWorkerPattern": pattern}]}
+    objects = Objects()
+    objects.put(
+        kind.name,
+        convert(
+            kind,
+            {
+                "apiVersion": "workloads.x-k8s.io/v1alpha2",
+                "kind": "RoleBasedGroup",
+                "metadata": {"name": "m", "namespace": "prod"},
+                "spec": spec,
+            },
+        ),
+    )
+
+    discovery = Discovery(objects, FRAMEWORKS)
+    discovery.settle()
+
+    assert any("cannot be read" in reason for _, _, reason in discovery.skipped)

@@ -330,3 +330,14 @@ def test_samples_are_read() -> None:
     assert len(loaded.items) > 50
     for problem in loaded.problems:
         assert problem.where.rpartition(":")[2].isdecimal(), problem
+
+
+def test_the_order_in_the_files_is_irrelevant() -> None:
+    """
+    The same objects in another order are the same objects, in the same order.
+    """
+    forth, back = (
+        load(json.dumps({"kind": "List", "apiVersion": "v1", "items": i})) for i in ([POD_A, POD_B], [POD_B, POD_A])
+    )
+
+    assert list(forth.objects().pods()) == list(back.objects().pods()) == [("x", "a"), ("x", "b")]

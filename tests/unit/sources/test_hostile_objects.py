@@ -70,6 +70,30 @@ OBJECTS: tuple[dict[str, Any], ...] = (
         "metadata": {"name": "claim", "namespace": "n"},
         "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c", "count": 1}}]}},
     },
+    {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "limits", "namespace": "n"},
+        "spec": {"limits": [{"type": "Container", "max": {"cpu": "4"}, "default": {"memory": "1Gi"}}]},
+    },
+    {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "quota", "namespace": "n"},
+        "spec": {
+            "hard": {"pods": "1"},
+            "scopes": ["NotTerminating"],
+            "scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "Exists"}]},
+        },
+        "status": {"hard": {"pods": "1"}, "used": {"pods": "1"}},
+    },
+    {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "r", "namespace": "n"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": _TEMPLATE},
+        "status": {"replicas": 0, "conditions": [{"type": "ReplicaFailure", "status": "True", "message": "x"}]},
+    },
     {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "c"}, "spec": {"selectors": []}},
     {
         "apiVersion": "leaderworkerset.x-k8s.io/v1",

@@ -112,12 +112,13 @@ def _gpu_summary(verdict: GpuVerdict, outside: str) -> str:
         parts.append(f"{count} {'is' if count == 1 else 'are'} full" if free == 0 else f"{count} with {free} free")
     arithmetic = ", ".join(parts)
     together = f" ({verdict.total_free} free in all)" if len(verdict.free) > 1 or verdict.total_free else ""
+    suspects, verb = _some(verdict.suspects), _advertise(verdict.suspects)
     word = {
         "gpu-shortage": "shortage",
         "gpu-fragmentation": "fragmentation",
         "gpu-never-fits": f"never fits, the largest has {verdict.largest}",
-        "gpus-unhealthy": f"{_some(verdict.suspects)} {_advertise(verdict.suspects)} fewer than there are",
-        "device-plugin-not-advertising": f"{_some(verdict.suspects)} should have some and {_advertise(verdict.suspects)} none",
+        "gpus-unhealthy": f"{suspects} {verb} fewer than there are",
+        "device-plugin-not-advertising": f"{suspects} should have some and {verb} none",
         "mig-shortage": "too few slices of this profile",
     }[verdict.cause]
     need = amount(verdict.resource, verdict.need)

@@ -35,7 +35,9 @@ def context(state: State, subject: Subject, now: datetime, *, brief: bool = Fals
     missing = [m for slot, m in state.refused.values() if slot in slots and subject.kind is not SubjectKind.POD]
     report = _report(state, subject, slots, rows, missing) if has_pods else None
     pool = labels["product"]
-    known_pool = pool in state.ledger.pools() or pool in state.waiting_in
+    # Only who waits in it, or consists of it: with a thousand holders a pool costs many milliseconds.
+    asks = subject.kind is SubjectKind.POOL or any(row.waiting for row in rows)
+    known_pool = asks and (pool in state.ledger.pools() or pool in state.waiting_in)
     return SubjectContext(
         labels=labels,
         report=report,

@@ -77,6 +77,13 @@ class _Work:
         self.pods: set[Key] = set()  # pods to place anew
 
 
+_UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""
+What a reader raises on a spec of another shape: `msgspec.ValidationError` is a ValueError, and a custom resource
+without a strict schema may hold anything anywhere.  It is said of that object, and everything else goes on.
+"""
+
+
 class Discovery:
     """
     The workloads of one cluster, and the place of every pod in them.
@@ -558,7 +565,7 @@ class Discovery:
             if found.obj is not None:
                 return spec.read(found)
             return spec.read_below(found) if spec.read_below is not None else read_members(spec, found)
-        except ValueError as error:  # msgspec.ValidationError is one: a field of another type, or no quantity
+        except _UNREADABLE as error:
             self._unreadable[found.ref] = f"a workload known from its pods only; its spec cannot be read: {error}"
             return Reading()
 

@@ -124,13 +124,49 @@ class QuotaAmounts(Slim):
     used: Quantities = {}
 
 
+class _ScopeSelectorShape(Slim):
+    match_expressions: Sequence[dict[str, Any]] | None = None
+
+
+class _QuotaShape(Slim):
+    """What of a quota is read as a table or a list must be one."""
+
+    hard: dict[str, Any] | None = None
+    scopes: Sequence[str] | None = None
+    scope_selector: _ScopeSelectorShape | None = None
+
+
 class ResourceQuota(Object):
+    """`spec` as written; its shape is checked when it is decoded."""
+
     spec: dict[str, Any] = {}
     status: QuotaAmounts = msgspec.field(default_factory=QuotaAmounts)
 
+    def __post_init__(self) -> None:
+        msgspec.convert(self.spec, _QuotaShape)
+
+
+class _LimitShape(Slim):
+    """What of a limit is read as a table must be one."""
+
+    default: dict[str, Any] | None = None
+    default_request: dict[str, Any] | None = None
+    min: dict[str, Any] | None = None
+    max: dict[str, Any] | None = None
+    max_limit_request_ratio: dict[str, Any] | None = None
+
+
+class _LimitsShape(Slim):
+    limits: Sequence[_LimitShape] | None = None
+
 
 class LimitRange(Object):
+    """`spec` as written; its shape is checked when it is decoded."""
+
     spec: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        msgspec.convert(self.spec, _LimitsShape)
 
 
 class ObjectRef(Slim):

@@ -19,7 +19,7 @@ def amounts(quantities: Mapping[str, Any]) -> Amounts:
     for name, text in quantities.items():
         try:
             out[name] = units(name, text)
-        except ValueError:
+        except (TypeError, ValueError):  # a table or a list is no quantity either
             continue
     return out
 
