@@ -13,8 +13,9 @@ from sevenhop.core.objects.kinds import KINDS
 from tests.e2e.scenes import Scene, is_ready, scene
 from tests.e2e.service import Service, sevenhop
 from tests.testbed import build
-from tests.testbed.client import Object
+from tests.testbed.client import ApiError, Object
 from tests.testbed.cluster import Cluster
+from tests.testbed.nodes import condition
 from tests.testbed.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
@@ -57,6 +58,15 @@ def _drop_crd(cluster: Cluster) -> None:
     eventually(lambda: cluster.client.find(*CRDS, MODELS) is None, what=f"the end of {MODELS}")
 
 
+def _created(cluster: Cluster, manifest: Object) -> Object | None:
+    try:
+        return cluster.client.create(manifest)
+    except ApiError as error:
+        if error.status == 404:
+            return None
+        raise
+
+
 def _models_crd() -> Object:
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}
@@ -80,16 +90,16 @@ def test_a_crd_may_come_and_go(
     service = start(name=here.namespace)
     states = [service.state_of("Model.kubeai.org")]
     testbed.client.create(_models_crd())
-    testbed.client.wait_for(*CRDS, MODELS, until=lambda crd: "Established" in json.dumps(crd.get("status", {})))
+    testbed.client.wait_for(*CRDS, MODELS, until=lambda crd: condition(crd, "Established") == "True")
     model = {"url": "hf://org/m", "engine": "VLLM", "features": ["TextGeneration"], "minReplicas": 1, "replicas": 1}
-    testbed.client.create(
-        {
-            "apiVersion": "kubeai.org/v1",
-            "kind": "Model",
-            "metadata": {"name": "late", "namespace": here.namespace},
-            "spec": model,
-        }
-    )
+    late = {
+        "apiVersion": "kubeai.org/v1",
+        "kind": "Model",
+        "metadata": {"name": "late", "namespace": here.namespace},
+        "spec": model,
+    }
+    # The API server serves a kind a moment after it calls it established.
+    eventually(lambda: _created(testbed, late), timeout=20, every=0.2, what="an object of the new kind")
 
     def names() -> set[str]:
         return {row["workload"] for row in service.rows("workloads") if row["namespace"] == here.namespace}
