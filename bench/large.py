@@ -68,7 +68,7 @@ async def _measure(
                note=f"{resident / pods / 1024:.1f} KiB a pod"),
         Figure(bench="large", what=f"{minutes} min of churn, {minutes * 60 * CHANGES_PER_S:,} changes: growth",
                value=max(0.0, 100 * (late - early) / early), unit="%", aim=GROWTH_PERCENT, better="less",
-               note=f"GiB after the list {resident / GIB:.3f}, all replaced {early / GIB:.3f}, at the end {late / GIB:.3f}"),
+               note=f"GiB listed {resident / GIB:.3f}, all replaced {early / GIB:.3f}, at the end {late / GIB:.3f}"),
     ]  # fmt: skip
 
 
