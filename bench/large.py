@@ -27,7 +27,7 @@ from sevenhop.runtime.embedded import SLICE_EVENTS
 CHANGES_PER_S = 10
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 REPLICAS = 8
-REPLACEMENTS = 4
+REPLACEMENTS = 3
 GIB = 1024**3
 GROWTH_PERCENT = 2.0
 """What is kept of each alert, its last twenty transitions, fills up; more would be a leak."""
