@@ -7,12 +7,10 @@ import pytest
 from sevenhop.core.alerts.book import AlertBook
 from sevenhop.core.alerts.explain import explain
 from sevenhop.core.alerts.inert import inert
-from sevenhop.core.alerts.own_facts import OUTBOX, RULEBOOK, own_facts
 from sevenhop.core.alerts.render import is_well_formed, render
 from sevenhop.core.alerts.rule import Severity, SeverityPolicy, Verdict
 from sevenhop.core.alerts.severity import severity_of
 from sevenhop.core.facts.schema import Facts, FactSpec, FactType, FactValue, Unknown
-from sevenhop.core.facts.table import FACTS
 from sevenhop.core.subject import SubjectKind
 from tests.unit.alerts.rules_for_tests import STALE, at, rule, subject
 
@@ -160,14 +158,3 @@ def test_explain_of_a_subject_that_is_not_there() -> None:
 
     assert explained.verdict is Verdict.UNKNOWN
     assert "not in the inventory" in explained.why
-
-
-def test_own_facts_are_complete() -> None:
-    """
-    The subjects that stand for ourselves have every fact of a source.
-    """
-    names = {name for name, spec in FACTS.items() if spec.subject is SubjectKind.SOURCE}
-
-    told = own_facts(rulebook_problems=1, rules_broken=2, outbox_stuck=True)
-
-    assert {s: set(f) for s, f in told.items()} == {RULEBOOK: names, OUTBOX: names}
