@@ -26,6 +26,7 @@ from sevenhop.channels.channel import (
 from sevenhop.channels.spec import ChannelSpec
 from sevenhop.core.effects import Line, Message, Notify, Role
 from sevenhop.settings import Receiver
+from tests.fakes.pagerduty_server import PagerDutyServer
 from tests.fakes.slack_server import SlackServer
 from tests.unit.channels.notifies import NOON, message, notify, resolved
 
@@ -201,6 +202,12 @@ async def watched(spec: ChannelSpec) -> AsyncIterator[Watched]:
             async with SlackServer(token=spec.example["token"], channels=(spec.example["channel"],)) as slack:
                 channel = build(spec, slack.base_url)
                 yield Watched(channel, lambda: [parent.shown for parent in slack.parents])
+                await channel.close()
+        case "pagerduty":
+            async with PagerDutyServer() as pagerduty:
+                channel = build(spec, pagerduty.base_url)
+                words = {"triggered": "CRITICAL", "acknowledged": "CRITICAL", "resolved": "RECOVERED"}
+                yield Watched(channel, lambda: [words[each.status] for each in pagerduty.incidents])
                 await channel.close()
         case "webhook":
             got: dict[str, str] = {}

@@ -85,9 +85,39 @@ def _actions_problem(elements: Any) -> str:
     for element in elements:
         if len(str(element.get("value", ""))) > 2_000 or len(str(element.get("action_id", ""))) > 255:
             return "value or action_id"
-        if element.get("type") == "button" and (problem := _text_problem(element.get("text"), 75, only="plain_text")):
+        if element.get("type") not in {"button", "static_select"}:
+            return "no such element"
+        if element["type"] == "button":
+            problem = _text_problem(element.get("text"), 75, only="plain_text") or _confirm_problem(element)
+        else:
+            problem = _select_problem(element)
+        if problem:
             return problem
+        if len(str(element.get("accessibility_label", ""))) > 75:
+            return "accessibility_label"
+    if sum(element.get("style") == "primary" for element in elements) > 1:
+        return "one primary button"
     return ""
+
+
+def _confirm_problem(element: dict[str, Any]) -> str:
+    confirm = element.get("confirm")
+    if confirm is None:
+        return ""
+    limits = {"title": 100, "text": 300, "confirm": 30, "deny": 30}
+    return next(filter(None, (_text_problem(confirm.get(name), most) for name, most in limits.items())), "")
+
+
+def _select_problem(element: dict[str, Any]) -> str:
+    options = element.get("options")
+    if not isinstance(options, list) or not 1 <= len(options) <= 100:
+        return "options"
+    for option in options:
+        if not 1 <= len(str(option.get("value", ""))) <= 150:
+            return "option value"
+        if problem := _text_problem(option.get("text"), 75, only="plain_text"):
+            return problem
+    return _text_problem(element.get("placeholder"), 150, only="plain_text")
 
 
 def _text_problem(text: Any, limit: int, only: str = "") -> str:

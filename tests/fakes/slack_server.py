@@ -9,6 +9,10 @@ every request to FILE as a line of JSON, and shows and takes back what it holds 
     GET  /_fake/requests        every request so far
     POST /_fake/faults          a list of faults, see `Fault`; they are played in order
     POST /_fake/delete          {"channel", "ts"}: as a person would
+    POST /_fake/click           {"user", "action", "ts"?, "option"?}: as a person would, over Socket Mode
+    GET  /_fake/whispers        what single persons were told, oldest first
+
+People and user groups are given as `People`; `click` and `command` build what Slack sends, `signed` signs it for HTTP.
 """
 
 from __future__ import annotations
@@ -16,11 +20,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import hashlib
+import hmac
 import json
 import signal
 import sys
 import time
-from collections.abc import Callable
+import urllib.parse
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -31,6 +38,9 @@ from aiohttp import web
 from tests.fakes.slack_limits import mentions_in, refusal_of
 
 TOKEN = "xoxb-fake-token"
+APP_TOKEN = "xapp-fake-token"
+SECRET = "fake-signing-secret"
+TEAM = "T0FAKE"
 CHANNEL = "C0123456789"
 
 
@@ -97,6 +107,29 @@ class Refused(Exception):
     """Slack answers ``ok: false`` with this word."""
 
 
+@dataclass
+class People:
+    """
+    The workspace's members by id, and its user groups; change them as an administrator would.
+
+    Attributes:
+        users: Id to the user object's fields beside the id: ``real_name``, ``email``, ``deleted``, ``is_bot``.
+        groups: Id to the ids of its members.
+    """
+
+    users: dict[str, dict[str, Any]] = field(default_factory=dict)
+    groups: dict[str, list[str]] = field(default_factory=dict)
+
+
+def _everybody() -> People:
+    users = {
+        "U0KIM": {"real_name": "Kim", "email": "kim@example.com"},
+        "U0LEE": {"real_name": "Lee", "email": "lee@example.com"},
+        "U0GUEST": {"real_name": "Guest", "email": "guest@example.com"},
+    }
+    return People(users=users, groups={"S0ONCALL": ["U0KIM", "U0LEE"]})
+
+
 class SlackServer:
     """One workspace with one app, whose bot token and channels are given."""
 
@@ -105,7 +138,14 @@ class SlackServer:
         *,
         token: str = TOKEN,
         channels: tuple[str, ...] = (CHANNEL,),
-        scopes: tuple[str, ...] = ("chat:write", "channels:history"),
+        scopes: tuple[str, ...] = (
+            "chat:write",
+            "channels:history",
+            "users:read",
+            "users:read.email",
+            "usergroups:read",
+        ),
+        people: People | None = None,
         port: int = 0,
         log: Path | None = None,
         answer_after_s: float = 30.0,
@@ -116,6 +156,15 @@ class SlackServer:
         self.messages: list[Posted] = []
         self.requests: list[dict[str, Any]] = []
         self.faults: list[Fault] = []
+        self.people = people or _everybody()
+        self.whispers: list[dict[str, Any]] = []
+        self.views: list[dict[str, Any]] = []
+        self.unanswered: dict[str, dict[str, Any]] = {}  # envelopes that nobody answered yet
+        self.answered_after_s: list[float] = []
+        self._sockets: list[web.WebSocketResponse] = []
+        self._envelopes = 0
+        self._sent_at: dict[str, float] = {}
+        self._triggers: set[str] = set()
         self.base_url = ""
         self._port = port
         self._log = log
@@ -131,6 +180,9 @@ class SlackServer:
         app.router.add_get("/_fake/requests", self._show_requests)
         app.router.add_post("/_fake/faults", self._take_faults)
         app.router.add_post("/_fake/delete", self._take_delete)
+        app.router.add_post("/_fake/click", self._take_click)
+        app.router.add_get("/_fake/whispers", self._show_whispers)
+        app.router.add_get("/socket", self._socket)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port)
@@ -143,6 +195,8 @@ class SlackServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._going.set()
+        for socket in list(self._sockets):
+            await socket.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -228,11 +282,17 @@ class SlackServer:
             "chat.getPermalink": self._permalink,
             "conversations.history": self._history,
             "conversations.replies": self._replies,
+            "chat.postEphemeral": self._whisper,
+            "users.info": self._user,
+            "usergroups.users.list": self._group,
+            "views.open": self._view,
+            "apps.connections.open": self._connection,
         }
         try:
             if not authorization.startswith("Bearer "):
                 raise Refused("not_authed")
-            if authorization.removeprefix("Bearer ") != self.token:
+            wanted = APP_TOKEN if method == "apps.connections.open" else self.token
+            if authorization.removeprefix("Bearer ") != wanted:
                 raise Refused("invalid_auth")
             if method not in methods:
                 raise Refused("unknown_method")
@@ -242,7 +302,7 @@ class SlackServer:
             return {"ok": False, "error": str(refused), **(needed if str(refused) == "missing_scope" else {})}
 
     def _auth_test(self, body: dict[str, Any]) -> dict[str, Any]:
-        return {"url": "https://fake.slack.example/", "team_id": "T0FAKE", "user_id": "U0BOT", "bot_id": "B0OURS"}
+        return {"url": "https://fake.slack.example/", "team_id": TEAM, "user_id": "U0BOT", "bot_id": "B0OURS"}
 
     def _post(self, body: dict[str, Any]) -> dict[str, Any]:
         channel = self._channel_of(body, "chat:write")
@@ -277,6 +337,180 @@ class SlackServer:
         message.metadata = body.get("metadata") or message.metadata
         message.mentions = mentions_in(body)
         return {"channel": channel, "ts": message.ts, "text": message.text}
+
+    def _whisper(self, body: dict[str, Any]) -> dict[str, Any]:
+        channel = self._channel_of(body, "chat:write")
+        if word := refusal_of(body):
+            raise Refused(word)
+        if body.get("user") not in self.people.users:
+            raise Refused("user_not_in_channel")
+        self.whispers.append({"channel": channel, "user": body["user"], "text": body.get("text", "")})
+        return {"message_ts": f"{time.time():.6f}"}
+
+    def _user(self, body: dict[str, Any]) -> dict[str, Any]:
+        self._needs("users:read")
+        user = str(body.get("user") or "")
+        if user not in self.people.users:
+            raise Refused("user_not_found")
+        known = dict(self.people.users[user])
+        profile = {"email": known.pop("email", "")} if "users:read.email" in self.scopes else {}
+        return {"user": {"id": user, "team_id": TEAM, "deleted": False, "is_bot": False, "profile": profile, **known}}
+
+    def _group(self, body: dict[str, Any]) -> dict[str, Any]:
+        self._needs("usergroups:read")
+        group = str(body.get("usergroup") or "")
+        if group not in self.people.groups:
+            raise Refused("no_such_subteam")
+        return {"users": list(self.people.groups[group])}
+
+    def _view(self, body: dict[str, Any]) -> dict[str, Any]:
+        trigger = str(body.get("trigger_id") or "")
+        if trigger not in self._triggers:
+            raise Refused("expired_trigger_id")
+        self._triggers.discard(trigger)
+        view = body.get("view") or {}
+        title = view.get("title", {}).get("text", "")
+        if view.get("type") != "modal" or not 1 <= len(title) <= 24 or len(view.get("blocks", [])) > 100:
+            raise Refused("invalid_arguments")
+        self.views.append(view)
+        return {"view": {"id": "V1"}}
+
+    def _connection(self, body: dict[str, Any]) -> dict[str, Any]:
+        return {"url": self.base_url.replace("http://", "ws://").replace("/api/", "/socket?ticket=1")}
+
+    def _needs(self, scope: str) -> None:
+        if scope not in self.scopes:
+            raise Refused("missing_scope")
+
+    # People who click
+
+    def clicked(
+        self, user: str, action: str, *, ts: str = "", option: str = "", team: str = TEAM, name: str = ""
+    ) -> dict[str, Any]:
+        """
+        The payload of a click on a button of a message as it stands now.
+
+        Args:
+            action: Its `action_id`.
+            ts: Of the message; empty takes the newest that has such a button.
+            option: Of a select, the duration that its value begins with.
+        """
+        for message in reversed(self.messages):
+            if ts and message.ts != ts:
+                continue
+            for block in message.blocks:
+                for element in block.get("elements", []) if block["type"] == "actions" else []:
+                    if element["action_id"] == action:
+                        return self._payload(user, message, block, element, option, team, name)
+        raise AssertionError(f"no message has a button {action}")
+
+    def _payload(
+        self,
+        user: str,
+        message: Posted,
+        block: dict[str, Any],
+        element: dict[str, Any],
+        option: str,
+        team: str,
+        name: str,
+    ) -> dict[str, Any]:
+        self._count += 1
+        trigger = f"trigger-{self._count}"
+        self._triggers.add(trigger)
+        action = {
+            "type": element["type"],
+            "action_id": element["action_id"],
+            "block_id": block.get("block_id", "b"),
+            "action_ts": f"{time.time():.6f}{self._count}",
+        }
+        if element["type"] == "static_select":
+            action["selected_option"] = next(o for o in element["options"] if o["value"].startswith(option + " "))
+        else:
+            action["value"] = element.get("value", "")
+        return {
+            "type": "block_actions",
+            "user": {"id": user, "username": user.lower(), "name": name or user.lower(), "team_id": team},
+            "api_app_id": "A0FAKE",
+            "token": "deprecated",
+            "container": {"type": "message", "message_ts": message.ts, "channel_id": message.channel},
+            "trigger_id": trigger,
+            "team": {"id": team, "domain": "fake"},
+            "enterprise": None,
+            "is_enterprise_install": False,
+            "channel": {"id": message.channel, "name": "llm-alerts"},
+            "message": {"type": "message", "ts": message.ts, "text": message.text, "blocks": message.blocks},
+            "state": {"values": {}},
+            "response_url": "https://hooks.slack.example/actions/T/1/x",
+            "actions": [action],
+        }
+
+    def commanded(self, user: str, text: str, *, team: str = TEAM) -> dict[str, str]:
+        """The form of a slash command."""
+        self._count += 1
+        return {
+            "command": "/sevenhop",
+            "text": text,
+            "user_id": user,
+            "user_name": user.lower(),
+            "team_id": team,
+            "channel_id": self.channels[0],
+            "trigger_id": f"trigger-{self._count}",
+            "response_url": "https://hooks.slack.example/commands/1",
+        }
+
+    async def click(self, user: str, action: str, **more: Any) -> dict[str, Any]:
+        """Click, over Socket Mode; returns the payload, to send it again."""
+        payload = self.clicked(user, action, **more)
+        await self.send("interactive", payload)
+        return payload
+
+    async def send(self, kind: str, payload: Mapping[str, Any]) -> str:
+        """One envelope to one of the connections; returns its id."""
+        self._envelopes += 1
+        envelope = f"e{self._envelopes}"
+        assert self._sockets, "nobody is connected over Socket Mode"
+        self.unanswered[envelope] = dict(payload)
+        self._sent_at[envelope] = time.monotonic()
+        frame = {"envelope_id": envelope, "type": kind, "accepts_response_payload": True, "payload": payload}
+        await self._sockets[-1].send_json(frame)
+        return envelope
+
+    async def _socket(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await socket.send_json({"type": "hello", "num_connections": 1, "connection_info": {"app_id": "A0FAKE"}})
+        self._sockets.append(socket)
+        try:
+            async for message in socket:
+                envelope = json.loads(message.data).get("envelope_id", "") if message.data else ""
+                if envelope in self.unanswered:
+                    del self.unanswered[envelope]
+                    self.answered_after_s.append(time.monotonic() - self._sent_at[envelope])
+        finally:
+            self._sockets.remove(socket)
+        return socket
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether somebody listens over Socket Mode."""
+        return bool(self._sockets)
+
+    async def disconnect(self) -> None:
+        """As Slack does when it refreshes a connection."""
+        for socket in list(self._sockets):
+            await socket.send_json({"type": "disconnect", "reason": "refresh_requested"})
+            await socket.close()
+
+    async def _take_click(self, request: web.Request) -> web.Response:
+        asked = await request.json()
+        try:
+            await self.click(**asked)
+        except AssertionError as error:
+            return web.json_response({"ok": False, "error": str(error)}, status=409)
+        return web.json_response({"ok": True})
+
+    async def _show_whispers(self, request: web.Request) -> web.Response:
+        return web.json_response(self.whispers)
 
     def _permalink(self, body: dict[str, Any]) -> dict[str, Any]:
         channel = self._channel_of(body, "chat:write")
@@ -351,6 +585,19 @@ async def _body_of(request: web.Request) -> dict[str, Any]:
         if name in form:
             form[name] = json.loads(form[name])
     return form
+
+
+def signed(form: Mapping[str, str], *, secret: str = SECRET, at: float | None = None) -> tuple[bytes, dict[str, str]]:
+    """Body and headers of a request as Slack sends it over HTTP; a payload goes into the field `payload`, as JSON."""
+    body = urllib.parse.urlencode(form).encode()
+    stamp = str(int(time.time() if at is None else at))
+    base = b"v0:" + stamp.encode() + b":" + body
+    signature = "v0=" + hmac.new(secret.encode(), base, hashlib.sha256).hexdigest()
+    return body, {
+        "Content-Type": "application/x-www-form-urlencoded",
+        "X-Slack-Request-Timestamp": stamp,
+        "X-Slack-Signature": signature,
+    }
 
 
 async def serve(port: int, log: Path | None, token: str, channel: str) -> None:

@@ -6,11 +6,12 @@ from typing import TextIO
 
 from sevenhop.channels.channel import Channel
 from sevenhop.channels.console import CONSOLE
+from sevenhop.channels.pagerduty import PAGERDUTY
 from sevenhop.channels.slack import SLACK
 from sevenhop.channels.spec import ChannelSettings, ChannelSpec, Clock
 from sevenhop.channels.webhook import WEBHOOK
 
-CHANNELS: dict[str, ChannelSpec] = {spec.name: spec for spec in (CONSOLE, SLACK, WEBHOOK)}
+CHANNELS: dict[str, ChannelSpec] = {spec.name: spec for spec in (CONSOLE, SLACK, PAGERDUTY, WEBHOOK)}
 
 
 def build_channel(settings: ChannelSettings, *, clock: Clock, stream: TextIO | None = None) -> Channel:

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 from pydantic import BaseModel, ConfigDict
 
 from sevenhop.channels.channel import Channel
+from sevenhop.channels.door import DoorBuilder
 
 Clock = Callable[[], datetime]
 
@@ -32,6 +33,9 @@ class ChannelSpec:
         build: Makes the channel from its settings; imports what is heavy only then.
         example: Settings as a person would write them; its secrets are invented.
         addresses: Fields of the settings that say whom it talks to over the network; none for a local one.
+        door: Makes what takes people's decisions, where these settings have such a thing; None for a channel that
+            only tells.
+        door_key: Settings that share a door have the same key; empty where there is none.
     """
 
     name: str
@@ -40,3 +44,5 @@ class ChannelSpec:
     build: Callable[[Any, Clock, TextIO | None], Channel]
     example: Mapping[str, Any] = field(default_factory=dict)
     addresses: tuple[str, ...] = ()
+    door: DoorBuilder | None = None
+    door_key: Callable[[Any], str] = lambda _settings: ""

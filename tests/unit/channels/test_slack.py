@@ -14,6 +14,7 @@ from sevenhop.channels.channel import (
     UncertainDeliveryError,
 )
 from sevenhop.channels.slack.channel import SlackChannel
+from sevenhop.channels.slack.errors import bad_status
 from sevenhop.channels.slack.settings import SlackSettings
 from tests.fakes.slack_server import CHANNEL, TOKEN, Posted, SlackServer
 from tests.unit.channels.notifies import NOON, message, notify, resolved
@@ -274,6 +275,18 @@ async def test_failures_are_told_apart(
     assert "<b>" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("retry_after", "expected"),
+    [
+        pytest.param(3.0, RetryableDeliveryError, id="with a time to come back"),
+        pytest.param(None, UncertainDeliveryError, id="bare, as a proxy says of a broken connection"),
+    ],
+)
+def test_a_503_is_certain_only_with_a_time(retry_after: float | None, expected: type[DeliveryError]) -> None:
+    """A proxy in between may say it after Slack has posted."""
+    assert type(bad_status("chat.postMessage", 503, retry_after)) is expected
+
+
 async def test_a_refused_token_names_the_fix(slack: SlackServer) -> None:
     """A wrong token is refused for good, with what to do, and without the token."""
     channel = build(slack, token="xoxb-wrong")
@@ -310,6 +323,18 @@ async def test_a_closed_history_loses_nothing_and_marks_the_double(
     assert "may be a repeat" not in first.shown + third.shown
     assert "may be a repeat" in second.shown
     assert caplog.text.count("channels:history") == 1
+
+
+async def test_without_memory_and_history_a_page_says_that_it_may_be_a_repeat(
+    slack: SlackServer, channel: SlackChannel
+) -> None:
+    """The state was lost and the channel cannot be asked what it shows: told, and marked."""
+    slack.scopes = ("chat:write",)
+
+    await channel.deliver(notify(1, key="a", anew=True, adopt=True), uncertain=False)
+    await channel.deliver(notify(1, key="b", anew=True), uncertain=False)
+
+    assert ["may be a repeat" in parent.shown for parent in slack.parents] == [True, False]
 
 
 async def test_a_failing_history_is_not_taken_for_an_empty_one(slack: SlackServer, channel: SlackChannel) -> None:

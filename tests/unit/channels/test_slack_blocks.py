@@ -98,7 +98,7 @@ def test_no_actions_unless_given() -> None:
     with_one = parent_of(notify(), buttons=[button])
 
     assert "actions" not in [block["type"] for block in without.blocks]
-    assert with_one.blocks[-2] == {"type": "actions", "elements": [button]}
+    assert with_one.blocks[-2] == {"type": "actions", "block_id": "sevenhop/k1-1/ops/1", "elements": [button]}
     assert refusal_of(body(with_one)) == ""
 
 

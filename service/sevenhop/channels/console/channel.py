@@ -23,17 +23,18 @@ class ConsoleChannel:
     def __init__(self, settings: ConsoleSettings, stream: TextIO | None = None) -> None:
         self._settings = settings
         self._stream = stream if stream is not None else sys.stdout
-        self._shown: dict[str, tuple[str, int]] = {}  # incident key → last effect shown, and its revision
+        self._shown: dict[str, tuple[str, str]] = {}  # incident key → last effect shown, and its status
 
     async def deliver(self, notify: Notify, *, uncertain: bool) -> Delivery:  # noqa: ARG002
         shown = self._shown.get(notify.key)
         if shown is not None and shown[0] == notify.id:
             return Delivery(reference="")
-        text = render(notify, self._look(), is_first=shown is None)
+        was_over = shown is not None and shown[1] == "resolved"
+        text = render(notify, self._look(), is_first=shown is None, was_over=was_over)
         # In a thread: a paused terminal or a full pipe must not hold up the loop.
         await asyncio.to_thread(self._write, text)
         self._shown.pop(notify.key, None)  # so that the longest untouched is forgotten first
-        self._shown[notify.key] = (notify.id, notify.revision)
+        self._shown[notify.key] = (notify.id, notify.message.status)
         while len(self._shown) > _REMEMBERED:
             self._shown.pop(next(iter(self._shown)))
         return Delivery(reference="")

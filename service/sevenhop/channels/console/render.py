@@ -64,34 +64,44 @@ def _columns(stream: TextIO) -> int:
         return 80
 
 
-def render(notify: Notify, look: Look, *, is_first: bool) -> str:
+def render(notify: Notify, look: Look, *, is_first: bool, was_over: bool = False) -> str:
     """
     The text to print, without the last newline.
 
     Args:
         is_first: Nothing was shown of this incident so far; a quiet change is then shown in full too.
+        was_over: It was shown as ended already: what changes now is something else.
     """
     message = notify.message
     in_full = notify.anew or is_first
     if look.one_line or not in_full or (message.status == "resolved" and not is_first):
-        return _styled(Text(" ".join(_line_parts(notify, look, in_full=in_full))), message, look)
+        return _styled(Text(" ".join(_line_parts(notify, look, in_full=in_full, was_over=was_over))), message, look)
     if not look.width:
         return _for_a_pipe(message, look)
     return _box(message, look)
 
 
-def _line_parts(notify: Notify, look: Look, *, in_full: bool) -> list[str]:
+def _line_parts(notify: Notify, look: Look, *, in_full: bool, was_over: bool) -> list[str]:
     message = notify.message
-    mark = "" if in_full or message.status == "resolved" else "changed:"
+    mark = "" if in_full or (message.status == "resolved" and not was_over) else "changed:"
     parts = [clock_time(message.at, message.at), _head(message, look), mark, plain(message.title)]
     since = f"since {clock_time(message.since, message.at)}"
-    if message.status == "resolved":
+    if message.status == "resolved" and not was_over:
         since = f"{since}, for {_length((message.at - message.since).total_seconds())}"
     broken = next((plain(line.text) for line in message.lines if line.role is Role.FIRST_BROKEN), "")
     parts += ["·" if look.unicode else "-", since]
     if broken and in_full and message.status != "resolved":
         parts += ["·" if look.unicode else "-", broken]
+    if message.plan is not None and not in_full:
+        parts += ["·" if look.unicode else "-", _plan_state(message)]
     return [part for part in parts if part]
+
+
+def _plan_state(message: Message) -> str:
+    """Where the plan stands: the last of its lines, which is what most edits are about."""
+    lines = [line for line in message.lines if line.role is Role.PLAN]
+    name = f"plan {message.plan.plan_id}" if message.plan is not None else "plan"
+    return f"{name}: {plain(lines[-1].text)}" if lines else name
 
 
 def _length(seconds: float) -> str:

@@ -23,6 +23,7 @@ MAX_BLOCKS = 50
 MAX_HEADER = 150
 MAX_SECTION = 3_000
 MAX_ACTIONS = 25
+MAX_BLOCK_ID = 255
 MAX_ALL = 12_000
 """Characters of all blocks of one message together."""
 
@@ -80,7 +81,9 @@ def parent_of(notify: Notify, *, in_doubt: bool = False, buttons: Sequence[Block
     if left_out:
         blocks.append(_context(f"{_count(len(left_out), 'line')} in full in the thread"))
     if buttons:
-        blocks.append({"type": "actions", "elements": list(buttons[:MAX_ACTIONS])})
+        # A new block_id with each edit, as Slack asks: else a choice that somebody made would stay selected.
+        block_id = cut(f"sevenhop/{plain(notify.id)}", MAX_BLOCK_ID)
+        blocks.append({"type": "actions", "block_id": block_id, "elements": list(buttons[:MAX_ACTIONS])})
     blocks.append(_context(_foot(notify, in_doubt=in_doubt)))
     return Post(text=sentence_of(message), blocks=blocks, left_out=tuple(left_out))
 

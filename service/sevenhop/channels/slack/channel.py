@@ -22,6 +22,7 @@ from sevenhop.channels.channel import (
 )
 from sevenhop.channels.slack.api import SlackApi
 from sevenhop.channels.slack.blocks import Post, details_of, parent_of, superseded_of
+from sevenhop.channels.slack.buttons import buttons_of
 from sevenhop.channels.slack.errors import CannotEditError
 from sevenhop.channels.slack.history import SlackHistory
 from sevenhop.channels.slack.metadata import FIRING, SUPERSEDED, Found, Place, describe, describe_details
@@ -49,6 +50,7 @@ class SlackChannel:
 
     def __init__(self, settings: SlackSettings) -> None:
         self._channel = settings.channel
+        self._has_buttons = settings.is_interactive
         self._api = SlackApi(settings)
         self._history = SlackHistory(self._api, settings.channel)
         self._half_done: tuple[str, _Told] | None = None  # effect id → what was told, while its thread is not
@@ -96,7 +98,7 @@ class SlackChannel:
     async def _tell(self, notify: Notify, *, uncertain: bool) -> _Told:
         known = Place.parse(notify.reference)
         shown, is_read = await self._look_up(notify, known, uncertain=uncertain)
-        post = parent_of(notify)
+        post = self._parent_of(notify)
         posted = next((one for one in shown if one.is_of(notify)), None)
         if posted is not None:
             place = Place(self._channel, posted.ts)
@@ -109,11 +111,14 @@ class SlackChannel:
                 log.info("incident %s is posted again: %s", notify.incident, error)
             else:
                 return _Told(target, is_new=False, older=None, left_out=post.left_out)
-        if uncertain and not is_read:
-            post = parent_of(notify, in_doubt=True)
+        if (uncertain or notify.adopt) and not is_read:
+            post = self._parent_of(notify, in_doubt=True)
         place = await self._post(post, describe(notify))
         older = None if target is not None else self._older(notify, known, shown, place)
         return _Told(place, is_new=True, older=older, left_out=post.left_out)
+
+    def _parent_of(self, notify: Notify, *, in_doubt: bool = False) -> Post:
+        return parent_of(notify, in_doubt=in_doubt, buttons=buttons_of(notify) if self._has_buttons else ())
 
     def _to_edit(self, notify: Notify, known: Place | None, shown: list[Found]) -> Place | None:
         """The message to edit, None to post: of this episode, or any that a lost state left behind as firing."""

@@ -100,9 +100,10 @@ def refusal(method: str, error: object, retry_after: float | None, needed: objec
 def bad_status(method: str, status: int, retry_after: float | None) -> DeliveryError:
     """The error to raise where the answer is not one of Slack's, by its HTTP status."""
     said = f"slack: {method}: HTTP {status}"
-    if status in {408, 425, 429, 503}:
+    if status in {408, 425, 429} or (status == 503 and retry_after is not None):
         return RetryableDeliveryError(said, retry_after)
     if status >= 500 or 200 <= status < 300:
-        # A gateway that lost the answer, or an answer that cannot be read: Slack may have posted.
+        # A gateway that lost the answer, or an answer that cannot be read: Slack may have posted.  That includes a 503
+        # that asks for no patience: Envoy says it of a connection that broke after the request was sent.
         return UncertainDeliveryError(f"{said}, no answer of Slack's")
     return PermanentDeliveryError(f"{said}, not Slack's Web API; check base_url and the proxy on the way")

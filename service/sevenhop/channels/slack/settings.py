@@ -22,7 +22,8 @@ def _is_id(channel: str) -> str:
 class SlackSettings(ChannelSettings):
     """
     A Slack channel, through an app with chat:write and, to find a message again after a crash, channels:history
-    (groups:history for a private channel).
+    (groups:history for a private channel).  Buttons also need usergroups:read where a user group may approve, and
+    users:read with users:read.email to know one person under two names.
     """
 
     type: Literal["slack"]
@@ -30,7 +31,25 @@ class SlackSettings(ChannelSettings):
     channel: Annotated[str, AfterValidator(_is_id)] = Field(
         description="Channel id, such as C0123456789; a name cannot be edited in."
     )
+    app_token: SecretStr | None = Field(
+        None,
+        description=(
+            "App-level token (xapp-…, scope connections:write): buttons work over Socket Mode, nothing listens."
+        ),
+    )
+    signing_secret: SecretStr | None = Field(
+        None,
+        description=(
+            "Signing secret of the app: buttons work over HTTP, at /slack/actions and /slack/commands of the address "
+            "in `web`."
+        ),
+    )
     base_url: str = Field("https://slack.com/api/", description="Slack's Web API; another one only for tests.")
     timeout: Duration = Field(
         timedelta(seconds=10), description="One call to Slack; afterwards its outcome is uncertain."
     )
+
+    @property
+    def is_interactive(self) -> bool:
+        """Whether somebody hears a click: else a message has no buttons."""
+        return self.app_token is not None or self.signing_secret is not None
