@@ -1,0 +1,142 @@
+"""Plans in a few plain words, for messages, terminals and notes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+from sevenhop.core.inventory.objects import Key
+from sevenhop.core.inventory.state import Slot
+from sevenhop.core.remediation.action import Scale, Steer
+from sevenhop.core.remediation.plan import Considered, Need, Plan
+
+_MODEL = re.compile(r"^(?:NVIDIA-|Tesla-|AMD-Instinct-|AMD-)?(RTX-[A-Za-z0-9]+|[A-Za-z]*\d+[A-Za-z]*)")
+
+
+def short_product(pool: str) -> str:
+    """
+    As people say it.
+
+    >>> short_product("NVIDIA-H100-80GB-HBM3"), short_product("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb")
+    ('H100', 'A100 MIG 1g.5gb')
+    >>> short_product("nvidia.com/gpu")
+    'GPU'
+    """
+    if not pool or ("/" in pool and "-" not in pool.partition("/")[0]):
+        return "GPU"
+    name, _, slice_ = pool.partition("-MIG-")
+    found = _MODEL.match(name)
+    short = found.group(1) if found else name
+    return f"{short} MIG {slice_}" if slice_ else short
+
+
+def slot_name(slot: Slot) -> str:
+    """``namespace/workload/component``, without what is empty."""
+    (namespace, workload), component = slot
+    return "/".join(part for part in (namespace, workload, component) if part)
+
+
+def some(names: Iterable[str], most: int = 3) -> str:
+    """
+    >>> some(["a", "b", "c", "d"], 2)
+    'a, b and 2 more'
+    """
+    all_of_them = list(names)
+    rest = len(all_of_them) - most
+    return ", ".join(all_of_them[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def count(number: int, noun: str) -> str:
+    """
+    >>> count(1, "pod"), count(2, "pod")
+    ('1 pod', '2 pods')
+    """
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def others(number: int) -> str:
+    """
+    >>> others(1), others(2)
+    ('1 other pod that waits', '2 other pods that wait')
+    """
+    return f"{count(number, 'other pod')} that wait{'s' if number == 1 else ''}"
+
+
+def minutes(span: timedelta) -> str:
+    """
+    >>> minutes(timedelta(hours=2)), minutes(timedelta(minutes=90))
+    ('2 h', '90 min')
+    """
+    whole = round(span.total_seconds() / 60)
+    return f"{whole // 60} h" if whole and whole % 60 == 0 else f"{whole} min"
+
+
+def change(scale: Scale) -> str:
+    """``summarizer 4 → 3``; the component is named where the workload has more than a name."""
+    workload = scale.workload[1]
+    name = (
+        workload
+        if scale.component in ("", workload, "engine", "model", "predictor")
+        else f"{workload}/{scale.component}"
+    )
+    return f"{name} {scale.before} → {scale.after}"
+
+
+def title_of(scales: Sequence[Scale], gpus: int, product: str, nodes: Sequence[str]) -> str:
+    """``summarizer 4 → 3, frees 2 H100 on gpu-07``."""
+    changes = " and ".join(change(scale) for scale in scales)
+    where = f" on {some(nodes, 2)}" if nodes else ""
+    return f"{changes}, frees {gpus} {short_product(product)}{where}"
+
+
+def plan_lines(plan: Plan) -> list[str]:
+    """What a person reads before saying yes: the change, who goes, why it helps, what it costs, what else was seen."""
+    lines = [plan.title, *(_path(scale) for scale in plan.scales)]
+    lines += _victims(plan)
+    if plan.need is not None:
+        lines.append(_fit(plan, plan.need))
+    if plan.not_preempted:
+        lines.append(f"not preempted: {plan.not_preempted}")
+    lines += plan.notes
+    if plan.lease:
+        lines.append(f"lent for {minutes(plan.lease)}, then given back")
+    if plan.considered:
+        lines.append(f"also looked at: {considered_line(plan.considered)}")
+    return lines
+
+
+def considered_line(considered: Sequence[Considered], most: int = 4) -> str:
+    """``ranker (same tier: standard), embed (at its floor of 2)``."""
+    return some((f"{each.who} ({each.text})" for each in considered), most)
+
+
+def _path(scale: Scale) -> str:
+    fields = some((f"{edit.pointer} {edit.before} → {edit.after}" for edit in scale.edits), 3)
+    where = f"{scale.target}{f' /{scale.subresource}' if scale.subresource else ''}"
+    return f"through {where}: {fields}"
+
+
+def _victims(plan: Plan) -> list[str]:
+    names = some(_name(pod) for pod in plan.victims)
+    if not names:
+        return []
+    steered = {(ref.namespace, ref.name) for action in plan.actions if isinstance(action, Steer) for ref in action.pods}
+    helps, choices = plan.helps_in
+    if helps < choices:
+        return [f"which pods go is its controller's choice: it helps in {helps} of {choices} cases"]
+    if steered:
+        return [f"goes: {names} (steered by pod-deletion-cost)"]
+    if choices > 1:
+        return [f"goes: {names}, or others: it helps whichever of {choices} choices its controller makes"]
+    return [f"goes: {names}"]
+
+
+def _fit(plan: Plan, need: Need) -> str:
+    who = f"{need.workload[1]}/{need.component}"
+    fits = "fits" if len(need.pods) == 1 else "fit"
+    return f"then {count(len(need.pods), 'pod')} of {who} {fits} by simulation on {some(plan.nodes)}"
+
+
+def _name(pod: Key) -> str:
+    return pod[1]
