@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePath
@@ -48,32 +48,44 @@ class Rulebook:
         return next((r for r in self.rules if r.id == rule_id), None)
 
 
-def load_rulebook(paths: Iterable[Path], facts: Mapping[str, FactSpec]) -> Rulebook:
+def load_rulebook(
+    paths: Iterable[Path], facts: Mapping[str, FactSpec], playbooks: Collection[str] | None = None
+) -> Rulebook:
     """
     Load rules from folders (searched through) and files.
 
     Never raises for what is in the files, or for files that are not there: that is in `problems`.
+
+    Args:
+        playbooks: Names that a rule's `playbook:` may have; None where they are not known, and not checked.
     """
     texts, problems = read_files(rule_files(paths))
     for path in paths:
         if path.is_dir() and not any(rule_files([path])):
             problems.append(Problem(str(path), 0, "rule-none", "no rules here; expected HOP/ID.yaml"))
-    return _with_problems(load_texts(texts, facts), problems)
+    return _with_problems(load_texts(texts, facts, playbooks), problems)
 
 
-def reload_rulebook(current: Rulebook, paths: Iterable[Path], facts: Mapping[str, FactSpec]) -> Rulebook:
+def reload_rulebook(
+    current: Rulebook,
+    paths: Iterable[Path],
+    facts: Mapping[str, FactSpec],
+    playbooks: Collection[str] | None = None,
+) -> Rulebook:
     """The new rulebook, or, with any problem, the rules of the current one and the problems of the new."""
-    new = load_rulebook(list(paths), facts)
+    new = load_rulebook(list(paths), facts, playbooks)
     return Rulebook(current.rules, new.problems) if new.problems else new
 
 
-def load_texts(texts: Mapping[str, str], facts: Mapping[str, FactSpec]) -> Rulebook:
+def load_texts(
+    texts: Mapping[str, str], facts: Mapping[str, FactSpec], playbooks: Collection[str] | None = None
+) -> Rulebook:
     """Load rules from path → content; reads no files."""
     expressions = Expressions(facts)
     rules: dict[str, Rule] = {}
     problems: list[Problem] = []
     for path, text in sorted(texts.items()):
-        rule, found = load_rule(path, text, expressions)
+        rule, found = load_rule(path, text, expressions, playbooks)
         problems += found
         if rule is None:
             continue
@@ -84,7 +96,9 @@ def load_texts(texts: Mapping[str, str], facts: Mapping[str, FactSpec]) -> Ruleb
     return Rulebook(tuple(rules[i] for i in sorted(rules)), tuple(sorted(problems)))
 
 
-def load_rule(path: str, text: str, expressions: Expressions) -> tuple[Rule | None, list[Problem]]:
+def load_rule(
+    path: str, text: str, expressions: Expressions, playbooks: Collection[str] | None = None
+) -> tuple[Rule | None, list[Problem]]:
     """One file: its rule, or None, and every problem in it."""
     document = read_document(path, text)
     problems = list(document.problems)
@@ -97,7 +111,7 @@ def load_rule(path: str, text: str, expressions: Expressions) -> tuple[Rule | No
         problems += _parts_that_can_be_checked(document, expressions)
         return None, problems
     compiled, found = _check(document, written, expressions)
-    problems += found
+    problems += found + _playbook_problems(document, written, playbooks)
     if problems or compiled is None:
         return None, problems
     return _rule(path, written, compiled, _drops(written, expressions.facts)), []
@@ -245,6 +259,15 @@ def _since_problems(document: Document, written: RuleFile, facts: Mapping[str, F
         text = f"since: expected a timestamp, {written.since} is of type {visible[written.since].type}"
         return [Problem(document.path, line, "rule-since-not-a-time", text)]
     return []
+
+
+def _playbook_problems(document: Document, written: RuleFile, playbooks: Collection[str] | None) -> list[Problem]:
+    name = written.playbook
+    if name is None or playbooks is None or name in playbooks:
+        return []
+    hint = did_you_mean(name, playbooks) or f"; there are {', '.join(sorted(playbooks)) or 'none'}"
+    line = document.line(("playbook",))
+    return [Problem(document.path, line, "rule-unknown-playbook", f"there is no playbook {name}{hint}")]
 
 
 def _text_problems(document: Document, written: RuleFile, facts: Mapping[str, FactSpec]) -> list[Problem]:

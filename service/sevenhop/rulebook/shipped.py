@@ -1,4 +1,4 @@
-"""Where the rules that travel with Sevenhop lie."""
+"""Where the rules and playbooks that travel with Sevenhop lie."""
 
 from __future__ import annotations
 
@@ -14,8 +14,22 @@ def shipped_rules() -> Path:
     Raises:
         FileNotFoundError: Neither is there; the installation is incomplete.
     """
+    return _shipped("rules")
+
+
+def shipped_playbooks() -> Path:
+    """
+    The folder of shipped playbooks, likewise.
+
+    Raises:
+        FileNotFoundError: As for the rules.
+    """
+    return _shipped("playbooks")
+
+
+def _shipped(what: str) -> Path:
     package = Path(sevenhop.__file__).resolve().parent
-    for folder in (package / "_data" / "rules", package.parent.parent / "rules"):
+    for folder in (package / "_data" / what, package.parent.parent / what):
         if folder.is_dir():
             return folder
-    raise FileNotFoundError(f"the shipped rules are missing from {package}; install sevenhop again")
+    raise FileNotFoundError(f"the shipped {what} are missing from {package}; install sevenhop again")
