@@ -4,14 +4,17 @@ The local door of a running service: HTTP over a unix socket in the state folder
     GET  /get/{view}              rows
     GET  /explain?subject=&at=    everything about one subject
     GET  /doctor                  sources, outbox, rulebook
+    GET  /plan/{id}               everything about one plan; a prefix of its id will do
+    GET  /audit                   the audit trail, a line each, and what is wrong with it
     POST /silence                 {"matchers": [...], "author", "comment", "expires_at"}
     POST /silence/{id}/expire
+    POST /decide, /switch, /breaker   see `deciding`
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -20,26 +23,43 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from sevenhop.channels.door import Handler
 from sevenhop.core import views
 from sevenhop.core.engine import Engine
 from sevenhop.core.events import Event, Silenced
 from sevenhop.core.incidents.matchers import parse_matchers
+from sevenhop.core.remediation import views as remediation
 from sevenhop.runtime.clock import Clock
 from sevenhop.runtime.control_path import SOCKET
 
 Doctor = Callable[[], dict[str, Any]]
+Audit = Callable[[], dict[str, Any]]
 
 
 class Control:
     """Serves until closed; only the user who runs the service can connect."""
 
     def __init__(
-        self, engine: Engine, emit: Callable[[list[Event]], Awaitable[None]], clock: Clock, doctor: Doctor
+        self,
+        engine: Engine,
+        emit: Callable[[list[Event]], Awaitable[None]],
+        clock: Clock,
+        doctor: Doctor,
+        *,
+        audit: Audit | None = None,
+        posts: Mapping[str, Handler] | None = None,
     ) -> None:
+        """
+        Args:
+            audit: The trail, as the store has it.
+            posts: Further paths, such as those of `Deciding`.
+        """
         self._engine = engine
         self._emit = emit
         self._clock = clock
         self._doctor = doctor
+        self._audit = audit
+        self._posts = dict(posts or {})
         self._runner: web.AppRunner | None = None
 
     async def start(self, folder: Path) -> None:
@@ -53,10 +73,14 @@ class Control:
                 web.get("/get/{view}", self._get),
                 web.get("/explain", self._explain),
                 web.get("/doctor", self._report),
+                web.get("/plan/{id}", self._plan),
+                web.get("/audit", self._trail),
                 web.post("/silence", self._silence),
                 web.post("/silence/{id}/expire", self._expire),
             ]
         )
+        for route, handler in self._posts.items():
+            app.router.add_post(route, handler)
         path = folder / SOCKET
         with contextlib.suppress(FileNotFoundError):
             path.unlink()  # of an earlier process: the folder's lock says that none is running
@@ -93,6 +117,21 @@ class Control:
                 return _error(400, f"at: expected a time such as 2026-11-30T03:02:05Z, got {at!r}")
             return _json([views.history_of(self._engine, subject, moment) for subject in subjects[:10]])
         return _json([views.explanation_of(self._engine, subject, now) for subject in subjects[:10]])
+
+    async def _plan(self, request: web.Request) -> web.Response:
+        wanted = request.match_info["id"]
+        desk = self._engine.remediation
+        found = [case.id for case in desk.cases if case.id.startswith(wanted)]
+        if not found:
+            return _error(404, f"no plan {wanted}; `sevenhop get plans` lists them")
+        if len(found) > 1:
+            return _error(409, f"{len(found)} plans begin with {wanted}: {', '.join(sorted(found)[:5])}")
+        return _json(remediation.describe(desk, found[0]))
+
+    async def _trail(self, _request: web.Request) -> web.Response:
+        if self._audit is None:
+            return _error(404, "there is no audit trail here")
+        return _json(self._audit())
 
     async def _report(self, _request: web.Request) -> web.Response:
         return _json(self._doctor())

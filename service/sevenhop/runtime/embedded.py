@@ -19,9 +19,9 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from sevenhop.core.alerts.rule import Rule
-from sevenhop.core.effects import Notify
+from sevenhop.core.effects import Notify, Reply
 from sevenhop.core.engine import Engine, Step
-from sevenhop.core.events import Event
+from sevenhop.core.events import BreakerReset, Decided, Event, StepDone, SwitchSet
 from sevenhop.runtime.clock import Clock
 from sevenhop.runtime.outbox import Outbox
 from sevenhop.runtime.recall import Recall
@@ -68,6 +68,7 @@ class Embedded:
         self.observers: list[Callable[[Step], None]] = []
         self._asked = 0
         self._done = 0
+        self._questions: dict[str, list[asyncio.Future[Reply]]] = {}  # by request
 
     async def emit(self, events: list[Event]) -> None:
         """Hand events to the engine; waits while it is behind."""
@@ -81,6 +82,24 @@ class Embedded:
         await self.emit(events)
         await self._inbox.put(stored)
         await stored
+
+    async def ask(self, request: Decided | SwitchSet | BreakerReset) -> Reply:
+        """
+        Hand on what a person decided; the answer is given once it is stored.
+
+        The same request again is answered again and decided once, so who gives up waiting may ask anew.
+        """
+        answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._questions.setdefault(request.request_id, []).append(answer)
+        try:
+            await self.emit([request])
+            return await answer
+        finally:
+            waiting = self._questions.get(request.request_id, [])
+            if answer in waiting:  # it gave up
+                waiting.remove(answer)
+                if not waiting:
+                    del self._questions[request.request_id]
 
     @property
     def is_idle(self) -> bool:
@@ -141,13 +160,14 @@ class Embedded:
             batch = await self._next()
             for start in range(0, max(len(batch), 1), SLICE_EVENTS):
                 async with self._stepping:
-                    step = self.engine.handle(batch[start : start + SLICE_EVENTS], self._clock())
+                    events = batch[start : start + SLICE_EVENTS]
+                    step = self.engine.handle(events, self._clock())
                     self._wake = step.next_wake
-                    await self._commit(step)
+                    await self._commit(step, [event.effect_id for event in events if isinstance(event, StepDone)])
                 _log(step)
                 for observe in self.observers:
                     observe(step)
-                self._done += len(batch[start : start + SLICE_EVENTS])
+                self._done += len(events)
                 await asyncio.sleep(0)
             while self._to_acknowledge:
                 waiting = self._to_acknowledge.pop()
@@ -180,12 +200,25 @@ class Embedded:
             return []
         return item
 
-    async def _commit(self, step: Step) -> None:
-        if not step.saves and not step.effects:
-            return
+    async def _commit(self, step: Step, heard: Sequence[str] = ()) -> None:
+        """
+        Store the step; then those who asked are answered.
+
+        Args:
+            heard: Steps in the cluster whose answers it has taken in: their keeping ends with this transaction.
+        """
+        if step.saves or step.effects or step.records or heard:
+            await self._store_step(step, heard)
+        for reply in step.replies:
+            for answer in self._questions.pop(reply.request_id, ()):
+                if not answer.done():  # it may have given up
+                    answer.set_result(reply)
+
+    async def _store_step(self, step: Step, heard: Sequence[str]) -> None:
         while True:
             try:
-                self._store.commit(step.saves, step.effects, now=self._clock().timestamp())
+                now = self._clock().timestamp()
+                self._store.commit(step.saves, step.effects, step.records, heard=heard, now=now)
             except StoreBusyError as error:
                 if not self.stalled:
                     log.error("state not stored, input waits: %s; free some space, it then goes on by itself", error)

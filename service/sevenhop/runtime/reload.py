@@ -9,6 +9,7 @@ from pathlib import Path
 from sevenhop.core.events import SourceChanged, SyncState
 from sevenhop.core.facts.source import RULEBOOK
 from sevenhop.core.facts.table import FACTS
+from sevenhop.playbooks_of import build_playbooks
 from sevenhop.rulebook.load import Rulebook, reload_rulebook, rule_files
 from sevenhop.rulebook.shipped import shipped_rules
 from sevenhop.runtime.embedded import Embedded, Emit
@@ -23,6 +24,7 @@ class Reloader:
     """A source like any other: it tells of the rulebook, and hands a changed one to the runtime."""
 
     def __init__(self, settings: Settings, rulebook: Rulebook, embedded: Embedded) -> None:
+        self._settings = settings
         self._paths = settings.rules or [shipped_rules()]
         self._rulebook = rulebook
         self._embedded = embedded
@@ -36,7 +38,7 @@ class Reloader:
             if stamp == self._seen:
                 continue
             self._seen = stamp
-            loaded = reload_rulebook(self._rulebook, self._paths, FACTS)
+            loaded = reload_rulebook(self._rulebook, self._paths, FACTS, build_playbooks(self._settings).names)
             for problem in loaded.problems:
                 log.error("rulebook rejected, the earlier one stays in force: %s", problem)
             if not loaded.problems and loaded.digest != self._rulebook.digest:

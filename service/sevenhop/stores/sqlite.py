@@ -17,9 +17,17 @@ from pathlib import Path
 
 import msgspec
 
-from sevenhop.core.effects import Effect, Notify, Row
+from sevenhop.core.effects import CLUSTER, Act, Effect, Notify, Row
+from sevenhop.core.events import StepDone
+from sevenhop.core.remediation.audit import AuditRecord, Head
+from sevenhop.stores import sqlite_acts, sqlite_audit
+from sevenhop.stores.store import Parcel as Parcel
+from sevenhop.stores.store import StoreBusyError as StoreBusyError
+from sevenhop.stores.store import StoreError as StoreError
+from sevenhop.stores.store import UnreadableStepError as UnreadableStepError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2: steps in the cluster, which an older version would take for damaged messages, and the audit trail."""
 
 _SCHEMA = """
 create table if not exists meta (key text primary key, value text not null) without rowid;
@@ -44,30 +52,7 @@ _SENT_KEPT = 10_000
 """Ids of delivered effects that are remembered, so that an effect asked for again is not sent again."""
 
 
-class StoreError(Exception):
-    """The state cannot be used; the message names the file and what to do."""
-
-
-class StoreBusyError(StoreError):
-    """Nothing was stored, and the same call may succeed later: the disk is full, or the file is locked."""
-
-
-class Parcel(msgspec.Struct, frozen=True, gc=False):
-    """
-    One effect in the outbox.
-
-    `was_sending` means that an earlier process died, or a call timed out, while it was being sent: whether it arrived
-    is not known.
-    """
-
-    seq: int
-    effect: Notify
-    attempts: int
-    due: float
-    was_sending: bool
-
-
-_effects = msgspec.json.Decoder(Notify)
+_effects = msgspec.json.Decoder(Notify | Act)
 
 
 class SqliteStore:
@@ -88,7 +73,7 @@ class SqliteStore:
             StoreError: The folder cannot be written, or another process has it.
         """
         self.set_aside: Path | None = None
-        self.problems: list[str] = []  # what was in the outbox and could not be read
+        self.unreadable: list[tuple[str, str, str]] = []  # (receiver, effect id, why) of what the outbox lost
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = (folder / "lock").open("a+")
@@ -110,19 +95,27 @@ class SqliteStore:
         except OSError as error:
             raise StoreError(f"{folder}: {error.strerror}; free some space") from None
         self.path = folder / "state.db"
-        self._db = self._open()
+        try:
+            self._db = self._open()
+            self._acts = sqlite_acts.Acts(self._db)
+            self._audit = sqlite_audit.AuditTrail(self._db)
+        except BaseException:
+            self._lock.close()
+            raise
 
     def _open(self) -> sqlite3.Connection:
         try:
             return self._connect()
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError) and "disk" in str(error):
-                raise StoreError(f"{self.path}: {error}; free some space") from None
+        except sqlite3.OperationalError as error:
+            # It says nothing of what is in the file: somebody has it, it may not be read, or the disk is full.
+            raise StoreError(f"{self.path}: {error}; {_way_out(str(error))}") from None
+        except sqlite3.DatabaseError:
             stamp = datetime.now(tz=UTC).strftime("%Y%m%dT%H%M%S")
             self.set_aside = self.path.with_name(f"state.db.damaged-{stamp}")
-            for suffix in ("-wal", "-shm"):
-                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
-            self.path.rename(self.set_aside)
+            for suffix in ("-wal", "-shm", ""):
+                beside = self.path.with_name(self.path.name + suffix)
+                if beside.exists():
+                    beside.rename(self.set_aside.with_name(self.set_aside.name + suffix))
             return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
@@ -133,7 +126,7 @@ class SqliteStore:
             (answer,) = db.execute("pragma quick_check(1)").fetchone()
             if answer != "ok":
                 raise sqlite3.DatabaseError(answer)
-            db.executescript(_SCHEMA)
+            db.executescript(_SCHEMA + sqlite_acts.SCHEMA + sqlite_audit.SCHEMA)
             row = db.execute("select value from meta where key = 'schema'").fetchone()
             if row is None:
                 db.execute("insert into meta values ('schema', ?)", (str(SCHEMA_VERSION),))
@@ -142,6 +135,8 @@ class SqliteStore:
                     f"{self.path}: written by a newer sevenhop (schema {row[0]}, this one reads {SCHEMA_VERSION}); "
                     "upgrade, or choose another folder with --state"
                 )
+            else:
+                db.execute("update meta set value = ? where key = 'schema'", (str(SCHEMA_VERSION),))
         except BaseException:
             db.close()
             raise
@@ -153,12 +148,25 @@ class SqliteStore:
             for table, key, value in cursor:
                 yield Row(table, key, value)
 
-    def commit(self, rows: Iterable[Row], effects: Sequence[Effect] = (), *, now: float) -> None:
+    def commit(
+        self,
+        rows: Iterable[Row],
+        effects: Sequence[Effect] = (),
+        records: Iterable[AuditRecord] = (),
+        *,
+        heard: Iterable[str] = (),
+        now: float,
+    ) -> None:
         """
         Store one step: all of it or nothing.
 
         An effect whose id was already asked for is not asked for again.  A newer revision for the same receiver and
-        incident takes the place of an unsent older one, and posts anew if that one would have.
+        incident takes the place of an unsent older one, and posts anew if that one would have.  Steps in the cluster
+        take nobody's place.
+
+        Args:
+            records: Of the audit trail; they follow the last one that is stored.
+            heard: Ids of steps whose answers (`answers`) this step has taken in.
 
         Raises:
             StoreBusyError: Nothing was stored; keep the step and try again.
@@ -169,6 +177,8 @@ class SqliteStore:
                 self._save(row)
             for effect in effects:
                 self._enqueue(effect, now)
+            self._audit.append(records)
+            self._acts.heard(heard)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -196,6 +206,10 @@ class SqliteStore:
             self._db.execute("insert or replace into state values (?, ?, ?)", (row.table, row.key, row.value))
 
     def _enqueue(self, effect: Effect, now: float) -> None:
+        if isinstance(effect, Act):
+            if not self._acts.is_done(effect.id):
+                self._insert(effect, now)
+            return
         if not isinstance(effect, Notify):
             raise TypeError(f"the outbox cannot carry a {type(effect).__name__}")
         if self._db.execute("select 1 from sent where id = ?", (effect.id,)).fetchone():
@@ -204,9 +218,12 @@ class SqliteStore:
             "select seq, effect from outbox where receiver = ? and incident = ? and state = 'pending' and revision < ?",
             (effect.receiver, effect.incident, effect.revision),
         ).fetchall():
-            if _effects.decode(blob).anew and not effect.anew:
+            if _is_anew(blob) and not effect.anew:
                 effect = msgspec.structs.replace(effect, anew=True)
             self._db.execute("delete from outbox where seq = ?", (seq,))
+        self._insert(effect, now)
+
+    def _insert(self, effect: Notify | Act, now: float) -> None:
         self._db.execute(
             "insert or ignore into outbox (id, receiver, incident, revision, state, due, effect) "
             "values (?, ?, ?, ?, 'pending', ?, ?)",
@@ -222,7 +239,10 @@ class SqliteStore:
         The oldest parcel of a receiver: one at a time, so that trigger and resolve keep their order.
 
         One that cannot be read (damaged, or of another version) would hold up all behind it for ever: it is taken out,
-        and named in `problems`.
+        and named in `unreadable`.
+
+        Raises:
+            UnreadableStepError: A step in the cluster; it stays until `finish_step`.
         """
         while True:
             found = self._db.execute(
@@ -235,14 +255,24 @@ class SqliteStore:
             try:
                 return Parcel(seq, _effects.decode(blob), attempts, due, state == "sending")
             except msgspec.MsgspecError as error:
-                self.problems.append(f"message {effect_id} for {receiver}: {error}")
+                if receiver == CLUSTER:
+                    raise UnreadableStepError(seq, effect_id, str(error)) from None
+                self.unreadable.append((receiver, effect_id, str(error)))
                 with self._transaction():
                     self._db.execute("delete from outbox where seq = ?", (seq,))
 
-    def begin_sending(self, seq: int) -> None:
-        """From here on it may have arrived, whatever happens to this process.  Errors as `commit`."""
+    def begin_sending(self, seq: int) -> bool:
+        """
+        From here on it may have arrived, whatever happens to this process.
+
+        False if it is not there any more: a newer revision took its place, and is to be sent instead.  Errors as
+        `commit`.
+        """
         with self._transaction():
-            self._db.execute("update outbox set state = 'sending', attempts = attempts + 1 where seq = ?", (seq,))
+            found = self._db.execute(
+                "update outbox set state = 'sending', attempts = attempts + 1 where seq = ?", (seq,)
+            )
+            return found.rowcount == 1
 
     def postpone(self, seq: int, due: float, *, certain: bool) -> None:
         """Try again at `due`; `certain` says that it surely did not arrive.  Errors as `commit`."""
@@ -265,6 +295,41 @@ class SqliteStore:
             for row in rows:
                 self._save(row)
 
+    def finish_step(self, seq: int, done: StepDone, *, now: float) -> None:
+        """
+        It is known what came of a step in the cluster: out of the outbox, never done again, and kept for the engine.
+
+        Errors as `commit`.
+        """
+        with self._transaction():
+            self._db.execute("delete from outbox where seq = ?", (seq,))
+            self._acts.finish(done, now)
+
+    def answers(self) -> list[StepDone]:
+        """What came of steps and was not taken in by the engine (`commit` with `heard`), oldest first."""
+        return self._acts.answers()
+
+    def records(self) -> Iterator[AuditRecord]:
+        """
+        The audit trail in order.
+
+        Raises:
+            AuditError: A record was changed so that it cannot be read; `audit.verify_lines` of `audit_lines` names it.
+        """
+        return self._audit.records()
+
+    def audit_lines(self) -> Iterator[bytes]:
+        """The audit trail as it is kept."""
+        return self._audit.lines()
+
+    def audit_head(self) -> Head | None:
+        """Number and hash of the record that was written last, kept apart from the trail."""
+        return self._audit.head()
+
+    def last_record(self) -> AuditRecord | Head | None:
+        """What the next record is appended to."""
+        return self._audit.last()
+
     def waiting_for(self) -> dict[str, int]:
         """Receiver to the number of parcels that wait for it."""
         return dict(self._db.execute("select receiver, count(*) from outbox group by receiver order by receiver"))
@@ -277,3 +342,17 @@ class SqliteStore:
     def close(self) -> None:
         self._db.close()
         self._lock.close()
+
+
+def _way_out(error: str) -> str:
+    """What a person does about an error of SQLite's that is not a damaged file."""
+    if "disk" in error:
+        return "free some space"
+    if "locked" in error:
+        return "another program has it open; end that, then start again"
+    return "let sevenhop read and write it, or choose another folder with --state"
+
+
+def _is_anew(blob: bytes) -> bool:
+    notify = _effects.decode(blob)
+    return isinstance(notify, Notify) and notify.anew

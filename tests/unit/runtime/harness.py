@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from sevenhop.channels.channel import Channel, Delivery
 from sevenhop.core.alerts.rule import Evaluation, Rule, Severity, SeverityPolicy, Verdict
 from sevenhop.core.effects import Message, Notify
@@ -225,9 +227,17 @@ class Told:
 class Plant:
     """An embedded runtime on a folder, such as a process would build it."""
 
-    def __init__(self, folder: Path, channels: dict[str, Channel], rules: Iterable[Rule], clock: Clock) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        channels: dict[str, Channel],
+        rules: Iterable[Rule],
+        clock: Clock,
+        settings: DeskSettings | None = None,
+    ) -> None:
         self.store = SqliteStore(folder)
-        settings = DeskSettings(receivers=tuple(channels), group_wait=timedelta(0))
+        settings = settings or DeskSettings()
+        settings = replace(settings, receivers=tuple(channels), group_wait=timedelta(0))
         self.engine = Engine("test", (), rules, Policy(), settings)
         step = self.engine.load(self.store.rows(), clock())
         self.store.commit(step.saves, step.effects, now=clock().timestamp())

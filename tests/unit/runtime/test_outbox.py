@@ -186,16 +186,18 @@ async def test_messages_for_a_receiver_that_is_gone_stay_and_are_named(
 async def test_a_message_that_cannot_be_read_does_not_stop_the_others(
     store: SqliteStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A damaged row would otherwise end every process that meets it."""
+    """A damaged row would otherwise end every process that meets it; the core hears of it, and writes it again."""
     put(store, notify(1, incident="a-1"), notify(1, incident="b-1"))
     with sqlite3.connect(tmp_path / "state.db") as other:
         other.execute("update outbox set effect = '{' where incident = 'a-1'")
     other.close()
 
-    async with delivering(store, {"slack": (slack := Script())}):
+    async with delivering(store, {"slack": (slack := Script())}) as (_, heard):
         await until(lambda: slack.delivered == ["b-1/slack/1"])
 
-    assert "left out, it cannot be read: message a-1/slack/1 for slack" in caplog.text
+    assert "message a-1/slack/1 for slack cannot be read, and is written again later" in caplog.text
+    refused = [e.effect_id for e in heard if isinstance(e, Outcome) and not e.delivered]
+    assert refused == ["a-1/slack/1"]
 
 
 async def test_a_full_disk_between_sending_and_recording_sends_nothing_twice(
@@ -221,3 +223,28 @@ async def test_a_full_disk_between_sending_and_recording_sends_nothing_twice(
         await asyncio.sleep(0.02)
 
     assert slack.delivered == ["i-1/slack/1"]
+
+
+async def test_what_is_superseded_while_the_store_is_busy_is_not_sent(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between taking a message and noting that it is under way a newer one may take its place: one post, not two."""
+    monkeypatch.setattr(outbox_module, "STORE_RETRY_S", 0.01)
+    begin, refusals = store.begin_sending, 1
+
+    def busy(seq: int) -> bool:
+        nonlocal refusals
+        refusals -= 1
+        if refusals >= 0:
+            put(store, notify(2))
+            raise StoreBusyError("database is locked")
+        return begin(seq)
+
+    monkeypatch.setattr(store, "begin_sending", busy)
+    put(store, notify(1, anew=True))
+
+    async with delivering(store, {"slack": (slack := Script())}):
+        await until(lambda: store.waiting()[0] == 0)
+
+    assert slack.delivered == ["i-1/slack/2"]
+    assert slack.messages[0].anew

@@ -61,6 +61,19 @@ async def test_what_is_no_longer_true_is_told_as_ended(tmp_path: Path) -> None:
     assert [(n.message.status, n.reference) for n in slack.messages] == [("resolved", "C1/17.1")]
 
 
+async def test_what_cannot_be_seen_yet_is_not_told_as_ended(tmp_path: Path) -> None:
+    """The state was lost and the API server does not answer for an hour: no end, and then no second page."""
+    slack = RecallingScript([[shown()]])
+    async with running(tmp_path, {"slack": slack}, clock=quick_clock(20_000)) as plant:
+        await asyncio.sleep(0.2)  # 67 minutes, and the wait is ten
+        told_blindly = list(slack.messages)
+        plant.told.synced(node("n1", ready=False))
+        await until(lambda: slack.messages != [])
+
+    assert told_blindly == []
+    assert [(n.message.status, n.anew) for n in slack.messages[:1]] == [("firing", False)]
+
+
 async def test_a_channel_that_does_not_answer_is_asked_again_and_holds_nothing_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

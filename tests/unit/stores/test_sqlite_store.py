@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -92,6 +93,7 @@ def test_a_newer_revision_supersedes_an_unsent_one(store: SqliteStore) -> None:
     parcel = store.first("slack")
 
     assert parcel is not None
+    assert isinstance(parcel.effect, Notify)
     assert (parcel.effect.revision, parcel.effect.anew) == (2, True)
     assert store.waiting()[0] == 1
 
@@ -143,6 +145,30 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
     assert store.set_aside.read_bytes().startswith(b"this is no database")
     assert list(store.rows()) == []
     store.close()
+
+
+def test_a_file_that_somebody_holds_is_not_thrown_away(tmp_path: Path) -> None:
+    """A copy being made says nothing of what is in the file: beginning empty would forget who was told what."""
+    with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as other:
+        other.execute("create table kept (a)")
+        other.execute("begin exclusive")
+
+        with pytest.raises(StoreError, match=r"locked; another program has it open") as caught:
+            SqliteStore(tmp_path)
+
+    assert [path.name for path in tmp_path.glob("state.db.damaged*")] == []
+    SqliteStore(tmp_path).close()
+    assert caught.tb is not None  # which holds the store that failed: the folder is free although that still lives
+
+
+def test_a_file_that_cannot_be_opened_stays_where_it_is(tmp_path: Path) -> None:
+    """One line says what to do; nothing is moved."""
+    (tmp_path / "state.db").mkdir()
+
+    with pytest.raises(StoreError, match="let sevenhop read and write it"):
+        SqliteStore(tmp_path)
+
+    assert (tmp_path / "state.db").is_dir()
 
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
