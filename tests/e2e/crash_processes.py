@@ -1,4 +1,4 @@
-"""The processes of the kill tests: a cluster and a Slack that stay up, and the service that is killed."""
+"""The processes of the kill tests: a cluster that stays up, and the service that is killed."""
 
 from __future__ import annotations
 
@@ -12,22 +12,31 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
+import msgspec
+
 from sevenhop.cli.cluster import ask_service
 from sevenhop.cli.output import UsageError
+from sevenhop.core.incidents.desk import ADOPT_WITHIN
+from sevenhop.core.incidents.keeping import BEGAN
 from tests.fakes.slack_server import CHANNEL, TOKEN
 
 ROOT = Path(__file__).resolve().parents[2]
 
 Json = dict[str, Any]
 
+PATIENCE_S = 120.0
+"""On a machine that does ten other things a start alone takes half a minute."""
 
-def wait_until(what: str, is_true: Callable[[], bool], seconds: float = 30.0, detail: Callable[[], str] = str) -> None:
+
+def wait_until(
+    what: str, is_true: Callable[[], bool], seconds: float = PATIENCE_S, detail: Callable[[], str] = str
+) -> None:
     """
     Raises:
         TimeoutError: With what was waited for, and `detail`.
@@ -40,7 +49,7 @@ def wait_until(what: str, is_true: Callable[[], bool], seconds: float = 30.0, de
 
 
 @contextmanager
-def _module(*words: str) -> Iterator[str]:
+def module(*words: str) -> Iterator[str]:
     """A Python module as a process; gives the first line it prints."""
     process = subprocess.Popen([sys.executable, "-m", *words], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
@@ -59,9 +68,10 @@ def _module(*words: str) -> Iterator[str]:
             process.stdout.close()
 
 
-def _ask(method: str, url: str, body: Any = None, content_type: str = "application/json") -> Any:
+def ask(method: str, url: str, body: Any = None, content_type: str = "application/json") -> Any:
+    """One HTTP request with JSON in and out; raises as `urlopen` does."""
     data = None if body is None else json.dumps(body).encode()
-    with urlopen(Request(url, data, {"Content-Type": content_type}, method=method), timeout=10) as answer:
+    with urlopen(Request(url, data, {"Content-Type": content_type}, method=method), timeout=60) as answer:
         return json.loads(answer.read())
 
 
@@ -72,11 +82,11 @@ class Cluster:
         self.url = url
 
     def create(self, path: str, data: Json) -> Json:
-        created: Json = _ask("POST", f"{self.url}{path}", data)
+        created: Json = ask("POST", f"{self.url}{path}", data)
         return created
 
     def patch(self, path: str, change: Json) -> None:
-        _ask("PATCH", f"{self.url}{path}", change, "application/merge-patch+json")
+        ask("PATCH", f"{self.url}{path}", change, "application/merge-patch+json")
 
     def patch_status(self, path: str, status: Json) -> None:
         self.patch(f"{path}/status", {"status": status})
@@ -84,95 +94,8 @@ class Cluster:
 
 @contextmanager
 def cluster() -> Iterator[Cluster]:
-    with _module("tests.e2e.crash_cluster") as url:
+    with module("tests.e2e.crash_cluster") as url:
         yield Cluster(url)
-
-
-@dataclass(frozen=True)
-class Body:
-    """What a message said at one time; `identity` names the transition, as `Parcel.identity` does."""
-
-    status: str
-    identity: tuple[str, str]
-    content: str
-
-
-@dataclass
-class Shown:
-    """
-    A message in the Slack channel.
-
-    Attributes:
-        cause: The incident's cause, such as ``component:prod/lane-1/engine``.
-        bodies: What it said, post and edits, oldest first.
-    """
-
-    ts: str
-    cause: str
-    thread_ts: str
-    bodies: list[Body] = field(default_factory=list)
-
-    @property
-    def status(self) -> str:
-        return self.bodies[-1].status
-
-
-class Slack:
-    """The local Slack, known by the log of what it was asked and answered."""
-
-    def __init__(self, base_url: str, log: Path) -> None:
-        self.base_url = base_url
-        self.messages: dict[str, Shown] = {}
-        self.taken: set[tuple[str, datetime]] = set()  # identities of messages that were accepted
-        self.held = 0  # calls that were left without an answer so far
-        self._log = log
-        self._read_bytes = 0
-
-    def read(self) -> None:
-        """Take in what is new in the log."""
-        if not self._log.exists():
-            return
-        with self._log.open("rb") as log:
-            log.seek(self._read_bytes)
-            for line in log:
-                if not line.endswith(b"\n"):
-                    break
-                self._read_bytes += len(line)
-                self._take(json.loads(line))
-
-    def _take(self, entry: Json) -> None:
-        if entry.get("fault", "").startswith("timeout"):
-            self.held += 1
-        answer, body = entry.get("answer") or {}, entry["body"]
-        if not answer.get("ok") or entry["method"] not in ("chat.postMessage", "chat.update"):
-            return
-        ts = answer["ts"] if entry["method"] == "chat.postMessage" else body["ts"]
-        payload = (body.get("metadata") or {}).get("event_payload", {})
-        shown = self.messages.setdefault(ts, Shown(ts, payload.get("cause", ""), body.get("thread_ts", "")))
-        content = json.dumps([body.get("text"), body.get("blocks")], sort_keys=True)
-        identity = (payload.get("effect", ""), payload.get("at", ""))
-        shown.bodies.append(Body(payload.get("status", ""), identity, content))
-        if payload.get("effect"):
-            self.taken.add((payload["effect"], datetime.fromisoformat(payload["at"])))
-
-    def of(self, cause: str) -> list[Shown]:
-        """Messages about a cause, without threads."""
-        return [shown for shown in self.messages.values() if shown.cause == cause and not shown.thread_ts]
-
-    def thread_of(self, parent: Shown) -> list[Shown]:
-        return [shown for shown in self.messages.values() if shown.thread_ts == parent.ts]
-
-    def hold(self, method: str, *, after_taking: bool) -> None:
-        """Leave the next call of a method without an answer, before or after doing what it asks for."""
-        kind = "timeout_after" if after_taking else "timeout_before"
-        _ask("POST", self.base_url.replace("/api/", "/_fake/faults"), [{"method": method, "kind": kind}])
-
-
-@contextmanager
-def slack(folder: Path) -> Iterator[Slack]:
-    log = folder / "slack.jsonl"
-    with _module("tests.fakes.slack_server", "--port", "0", "--log", str(log)) as url:
-        yield Slack(url, log)
 
 
 @dataclass(frozen=True)
@@ -200,7 +123,7 @@ def _parcel(state: str, effect: Json) -> Parcel:
 class Service:
     """``sevenhop run`` as a process that can be killed and started again on the same state."""
 
-    def __init__(self, folder: Path, cluster: Cluster, slack: Slack, rules: Path) -> None:
+    def __init__(self, folder: Path, cluster: Cluster, slack_url: str, rules: Path) -> None:
         self.state = folder / "state"
         self.log = folder / "service.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -216,7 +139,7 @@ class Service:
                     "kubernetes": {"kubeconfig": str(kubeconfig)},
                     "incidents": {"group_wait": "0s", "recall_wait": "3s"},
                     "receivers": {
-                        "slack": {"type": "slack", "token": TOKEN, "channel": CHANNEL, "base_url": slack.base_url}
+                        "slack": {"type": "slack", "token": TOKEN, "channel": CHANNEL, "base_url": slack_url}
                     },
                 }
             )
@@ -238,6 +161,11 @@ class Service:
         self._process.kill()
         self._process.wait()
 
+    def freeze(self) -> None:
+        """SIGSTOP: it sees nothing more of what happens, until it is killed."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
     def stop(self) -> tuple[int, float]:
         """SIGTERM; gives the exit code, and seconds until then."""
         assert self._process is not None
@@ -254,6 +182,19 @@ class Service:
     def forget(self) -> None:
         """Delete the state, as a lost volume does."""
         shutil.rmtree(self.state, ignore_errors=True)
+
+    def grow_old(self) -> bool:
+        """
+        Let the killed service's state have begun two hours ago; False where it holds nothing yet.
+
+        While a state is young the channel is asked before every first message, which hides what a crash may do later.
+        """
+        began = msgspec.json.encode(datetime.now(UTC) - 2 * ADOPT_WITHIN)
+        if not (self.state / "state.db").exists():
+            return False
+        with closing(sqlite3.connect(self.state / "state.db", isolation_level=None)) as db:
+            tables = db.execute("select count(*) from sqlite_master where name = 'state'").fetchone()[0]
+            return bool(tables) and db.execute("update state set value = ? where tab = ?", (began, BEGAN)).rowcount == 1
 
     def outbox(self) -> list[Parcel]:
         """What waits, oldest first, seen from outside: of a running service, or of a killed one."""

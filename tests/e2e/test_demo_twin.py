@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,8 +13,8 @@ import pytest
 
 from sevenhop.core.objects.kinds import KINDS
 from sevenhop.demo.manifests import Item, with_owner_uids
-from sevenhop.demo.stage import open_stage
-from sevenhop.demo.story import BEGINS, SHORTAGE, SURGE, Action, KillPods, Patch, Story
+from sevenhop.demo.stage import REMEDIATION, open_stage
+from sevenhop.demo.story import BEGINS, NO_DONOR, SHORTAGE, SURGE, Action, Create, KillPods, Patch, Story
 from sevenhop.demo.world import World
 from tests.e2e.scenes import is_ready
 from tests.e2e.service import Service
@@ -29,7 +30,11 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(params=[SHORTAGE, SURGE], ids=lambda story: story.name)
+_APART_S = 1.1
+"""Who has waited longer is told by a time in whole seconds."""
+
+
+@pytest.fixture(params=[SHORTAGE, SURGE, NO_DONOR], ids=lambda story: story.name)
 def story(request: pytest.FixtureRequest, testbed: Cluster) -> Iterator[Story]:
     """A story of which the world stands on the control plane."""
     told: Story = request.param
@@ -87,6 +92,9 @@ def _act(client: Client, action: Action) -> None:
             if pod["spec"].get("nodeName", "") == action.node:
                 client.delete("v1", "Pod", pod["metadata"]["name"], action.namespace, grace=0)
         return
+    if isinstance(action, Create):
+        client.create(dict(action.item.manifest))
+        return
     kind = KINDS[action.kind]
     version = f"{kind.group}/{kind.versions[0]}" if kind.group else kind.versions[0]
     client.patch(version, kind.kind, action.name, action.namespace, dict(action.patch), subresource=action.subresource)
@@ -115,10 +123,10 @@ async def _in_the_demo(story: Story, folder: Path) -> str:
         """Virtual time need not be waited for."""
 
     async with open_stage(story.world(), BEGINS, folder, stream) as stage:
-        first = story.steps[0]
-        await stage.advance(BEGINS + first.at, at_once, lambda _: None)
-        for action in first.actions:
-            stage.act(action)
+        for step in story.opening:
+            await stage.advance(BEGINS + step.at, at_once, lambda _: None)
+            for action in step.actions:
+                stage.act(action)
         for _ in range(20):
             if stream.getvalue():
                 break
@@ -131,6 +139,7 @@ def _normalised(text: str) -> list[str]:
     text = re.sub(r"\b\d\d:\d\d(:\d\d)?\b", "TIME", text)
     text = re.sub(r"\bgpu-\d+\b", "NODE", text)
     text = re.sub(r"-[0-9a-z]{8,10}-[0-9a-z]{5}\b", "-POD", text)
+    text = re.sub(r"\bPLAN [0-9a-f]{8}\b", "PLAN ID", text)  # over the donor's uid
     return [line.rstrip() for line in text.splitlines()]
 
 
@@ -140,9 +149,12 @@ def test_the_same_alert_as_in_the_demo(
     """Simulated cluster and real control plane lead to the same message on the console."""
     import asyncio
 
-    service = start(name=story.world().cluster, rules=(story.rule,), only_console=True)
-    for action in story.steps[0].actions:
-        _act(testbed.client, action)
+    more = {"remediation": REMEDIATION}
+    service = start(name=story.world().cluster, rules=(story.rule,), only_console=True, more=more)
+    for step in story.opening:
+        for action in step.actions:
+            _act(testbed.client, action)
+        time.sleep(_APART_S)
     real = eventually(lambda: service.console, timeout=40, every=0.1, what="the alert")
     eventually(lambda: "Look" in service.console, timeout=5, what="the whole message")
     real = service.console

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.crash_lanes import write_rules
-from tests.e2e.crash_processes import Service, cluster, slack
+from tests.e2e.crash_processes import Service, cluster
+from tests.e2e.crash_slack import slack
 from tests.e2e.crash_story import AIMED, Story, kill_plan
 
 SOAK = os.environ.get("SEVENHOP_ROUNDS") == "soak"
-KILLS = int(os.environ.get("SEVENHOP_KILLS", "1000" if SOAK else "20"))
+KILLS = int(os.environ.get("SEVENHOP_KILLS", "500" if SOAK else "20"))  # in each of the two tests
 LEAST_OF_EACH = 10 if SOAK else 2
 SEED = int(os.environ.get("SEVENHOP_SEED", "7"))
 
@@ -28,9 +29,9 @@ def stage(tmp_path: Path) -> Iterator[tuple[Story, Service]]:
     with ExitStack() as open_things:
         running = open_things.enter_context(cluster())
         judge = open_things.enter_context(slack(tmp_path))
-        service = Service(tmp_path, running, judge, write_rules(tmp_path / "rules"))
+        service = Service(tmp_path, running, judge.base_url, write_rules(tmp_path / "rules"))
         open_things.callback(service.end)
-        yield Story(running, judge, service, random.Random(SEED)), service
+        yield Story(running, judge, service, random.Random(SEED), diary=tmp_path / "diary.jsonl"), service
 
 
 def test_killed_at_any_moment_it_tells_each_transition_once(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 
@@ -12,7 +13,7 @@ from sevenhop.core.objects import pod as p
 from sevenhop.core.objects.base import Condition, Custom, Object
 from sevenhop.core.objects.cluster import Controller, Taint
 from tests import builders as b
-from tests.builders import Feed, at
+from tests.builders import NOON, Feed, at
 
 SPACE = "fault"
 L4 = "NVIDIA-L4"
@@ -27,7 +28,7 @@ class Scene:
     """Adds objects to the day; times are minutes after noon."""
 
     def __init__(self) -> None:
-        self.feed = Feed(epoch=2)  # after whatever the day itself has said
+        self.feed = Feed()
         self.events: list[Event] = []
 
     def put(self, *objects: Object, minute: float = 0) -> None:
@@ -55,10 +56,24 @@ def fault(rule: str) -> Callable[[Fault], Fault]:
     return keep
 
 
-def events_of(rule: str) -> list[Event]:
+def events_of(rule: str, begin: datetime = NOON) -> list[Event]:
+    """The fault that the rule is about, with all its times moved so that noon is at `begin`."""
     scene = Scene()
     FAULTS[rule](scene)
-    return scene.events
+    return [_moved(event, begin - NOON) for event in scene.events]
+
+
+def _moved(value: Any, by: timedelta) -> Any:
+    """Every time within a value, later by so much."""
+    if isinstance(value, datetime):
+        return value + by
+    if isinstance(value, dict):
+        return {key: _moved(each, by) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_moved(each, by) for each in value)
+    if isinstance(value, msgspec.Struct):
+        return type(value)(**{name: _moved(getattr(value, name), by) for name in value.__struct_fields__})
+    return value
 
 
 def _waits(scene: Scene, made: Controller, **how: object) -> None:
@@ -324,6 +339,6 @@ def _forbidden(scene: Scene) -> None:
     scene.source("PodDisruptionBudget.policy", SyncState.FORBIDDEN)
 
 
-def lasts(hold: timedelta) -> datetime:
+def lasts(hold: timedelta, begin: datetime = NOON) -> datetime:
     """When the fault of a rule that waits for `hold` has certainly fired."""
-    return at(0) + hold + timedelta(minutes=10)
+    return begin + hold + timedelta(minutes=10)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
 from sevenhop.core.events import Applied, Deleted, Event, SourceChanged, SyncState
 from sevenhop.core.objects.decode import convert
 from sevenhop.core.objects.kinds import KINDS, kind_of
@@ -250,6 +252,25 @@ def _succeeded(pod: Data) -> Data:
 
 
 def with_fault(day: Iterable[Event], fault: Iterable[Event], *, until: datetime) -> list[Event]:
-    """The same recording up to a time, with further events in it."""
+    """
+    The same recording up to a time, with further events in it, as if its own source had told them.
+
+    They come in the epoch of their kind at that time: a newer one would say that a list was taken which had nothing
+    else, and an older one nothing at all.
+    """
     kept = [event for event in day if event.at <= until]
-    return sorted([*kept, *fault], key=lambda event: event.at)
+    merged = sorted([*((event, False) for event in kept), *((event, True) for event in fault)], key=lambda e: e[0].at)
+    epochs: dict[str, int] = {}
+    told: list[Event] = []
+    for event, is_fault in merged:
+        if isinstance(event, Applied | Deleted | SourceChanged):
+            if is_fault:
+                event = replace(event, epoch=epochs.get(event.kind, 0), seq=event.seq + _LATER)
+            else:
+                epochs[event.kind] = max(epochs.get(event.kind, 0), event.epoch)
+        told.append(event)
+    return told
+
+
+_LATER = 2**40
+"""Added to the sequence of a fault's events: of what the recording tells of too, the fault is the last word."""

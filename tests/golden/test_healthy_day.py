@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
-from sevenhop.app import build_engine, build_rulebook
-from sevenhop.cli.replaying import steps
-from sevenhop.core.alerts.alert import AlertState
-from sevenhop.core.effects import Notify
+from sevenhop.app import build_rulebook
 from sevenhop.core.events import Applied, Event
 from sevenhop.core.subject import Hop
 from sevenhop.rulebook.load import Rulebook
 from sevenhop.settings import Settings
 from tests.golden.day_faults import FAULTS, events_of, lasts
+from tests.golden.firing import COMPANIONS, fired
 from tests.golden.healthy_day import MIDNIGHT, healthy_day, with_fault
 
 END = MIDNIGHT + timedelta(hours=24)
@@ -29,20 +26,6 @@ def day() -> list[Event]:
 @pytest.fixture(scope="module")
 def rulebook() -> Rulebook:
     return build_rulebook(Settings())
-
-
-def fired(events: list[Event], rulebook: Rulebook, until: datetime) -> tuple[Counter[str], list[str]]:
-    """Rules that fired, how often, and in words when; and one line for each message."""
-    engine = build_engine(Settings(), rulebook, "golden")
-    rules: Counter[str] = Counter()
-    told: list[str] = []
-    for at, step in steps(engine, events, until):
-        for change in step.changes:
-            if change.alert.state is AlertState.FIRING and change.was is not AlertState.FIRING:
-                rules[change.alert.rule_id] += 1
-                told.append(f"{at:%H:%M:%S} {change.alert.rule_id} {change.alert.subject} {change.alert.values}")
-        told += [f"{at:%H:%M:%S} told: {e.message.title}" for e in step.effects if isinstance(e, Notify)]
-    return rules, told
 
 
 def test_the_day_is_a_busy_one(day: list[Event]) -> None:
@@ -61,13 +44,6 @@ def test_nothing_fires_on_a_healthy_day(day: list[Event], rulebook: Rulebook) ->
     rules, told = fired(day, rulebook, END)
     assert not told, "\n".join(told)
     assert not rules
-
-
-COMPANIONS = {
-    # A gang waits because of something, and so does an autoscaler.
-    "gang-incomplete": {"waits-for-cordoned-nodes"},
-    "scale-out-limited": {"component-short-of-gpus"},
-}
 
 
 @pytest.mark.parametrize("rule", sorted(FAULTS))

@@ -12,7 +12,7 @@ from sevenhop.core.alerts.alert import Alert, AlertChanged, AlertState, ChangeRe
 from sevenhop.core.alerts.rule import Evaluation, Rule, SeverityPolicy, Verdict
 from sevenhop.core.effects import Notify, Row
 from sevenhop.core.events import Outcome
-from sevenhop.core.facts.schema import LABELS, FactValue
+from sevenhop.core.facts.schema import LABELS, Facts, FactValue
 from sevenhop.core.hops.cover import report
 from sevenhop.core.hops.diagnosis import Category, Confidence, Diagnosis
 from sevenhop.core.hops.report import HopLine, HopReport, HopState
@@ -213,7 +213,7 @@ def capacity(**more: Any) -> PoolCapacity:
         "cordoned": 0,
         "unhealthy": 0,
         "largest_free_block": 1,
-        "holdings": (Holding(("prod", "summarizer"), "batch", 8, 4, reducible=True),),
+        "holdings": (Holding(("prod", "summarizer"), "batch", 8, 4, reducible=True, gives=6),),
         "waiting": (),
     }
     return PoolCapacity(**{**fields, **more})
@@ -231,11 +231,16 @@ class Scene:
         self.rules = tuple(rules)
         self.desk = IncidentDesk(self.settings, CLUSTER, self.rules)
         self.contexts: dict[Subject, SubjectContext] = {}
+        self.facts: dict[Subject, Facts] = {}
+        self.hidden: set[Subject] = set()
         self.rows: dict[tuple[str, str], bytes] = {}
         self.sent: list[Notify] = []
 
     def context(self, subject: Subject, now: datetime, *, brief: bool = False) -> SubjectContext | None:
         return self.contexts.get(subject)
+
+    def is_hidden(self, subject: Subject) -> bool:
+        return subject in self.hidden
 
     def step(self, seconds: float, *changes: AlertChanged) -> list[Notify]:
         """One step, stored; returns what is asked for."""

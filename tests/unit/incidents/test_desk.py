@@ -135,16 +135,45 @@ def test_twelve_workloads_that_wait_for_one_pool_are_one_incident() -> None:
 
 
 def test_a_pool_that_does_not_grow_joins_its_shortage(scene: Scene) -> None:
-    """Both are one trouble of one object; the new cause is told anew, once."""
+    """Both are one trouble of one object: whoever was told of it is not woken again because no node comes."""
     scene.step(0, fires(alert(SHORT, component())))
     scene.step(5)
 
     sent = scene.step(900, fires(alert(LIMITED, pool(), 900), 900))
     again = scene.until(1800)
 
-    assert [(n.reason, n.anew) for n in sent] == [("new_cause", True)]
+    assert not [n for n in (*sent, *again) if n.anew]
+    assert len(scene.desk.incidents) == 1
+
+
+def test_what_breaks_after_the_first_was_mended_is_told_anew(scene: Scene) -> None:
+    """The image is pulled at last, and the container crashes: the same incident, and a page of its own."""
+    first, second = alert(IMAGE, component()), alert(RESTARTS, component(), 100)
+    scene.step(0, fires(first))
+    scene.step(5)
+    joined = scene.step(100, fires(second, 100))
+
+    ended = scene.step(200, ends(first, 200))
+    again = scene.until(1800)
+
+    assert not [n for n in joined if n.anew]
+    assert [(n.reason, n.anew) for n in ended] == [("new_cause", True)]
     assert not [n for n in again if n.anew]
     assert len(scene.desk.incidents) == 1
+
+
+def test_what_only_lingers_wakes_nobody(scene: Scene) -> None:
+    """A rule that keeps firing for longer than the one that was told has nothing new to say."""
+    first, second = alert(IMAGE, component()), alert(RESTARTS, component(), 100)
+    scene.step(0, fires(first))
+    scene.step(5)
+    scene.step(100, fires(second, 100))
+    lingering = replace(second, false_since=at(150))
+    scene.step(150, fires(lingering, 150, again=True))
+
+    sent = [*scene.step(200, ends(first, 200)), *scene.until(400)]
+
+    assert not [n for n in sent if n.anew]
 
 
 # What posts anew, and what edits

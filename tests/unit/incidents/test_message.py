@@ -150,9 +150,9 @@ def test_changed_before_means_before() -> None:
     ("holdings", "tier", "expected"),
     [
         pytest.param(
-            (Holding(("prod", "s"), "batch", 8, 4, reducible=True),),
+            (Holding(("prod", "s"), "batch", 8, 4, reducible=True, gives=6),),
             "critical",
-            "could give, if somebody approves: s (batch) 8",
+            "could give, if somebody approves: s (batch) 6 of the 8 GPUs that it holds",
             id="a lower tier that can be reduced",
         ),
         pytest.param(
@@ -207,6 +207,29 @@ def test_a_rollout_surge_is_never_answered_with_a_neighbours_gpus() -> None:
 def test_if_you_do_nothing(ready: int, expected: str) -> None:
     """What people will feel."""
     assert text(shortage(ready=ready), Role.IF_NOTHING).endswith(expected)
+
+
+def test_a_command_for_pods_that_do_not_exist_names_who_may_not_create_them() -> None:
+    """There is no pod to describe; its ReplicaSet says why."""
+    seen = context(component(), {Hop.SCHEDULING: ["ReplicaSet.apps/llama-1 #1", "ReplicaSet.apps/llama-1 #2"]}, pods=())
+
+    command = parts.command_text(component(), seen, Hop.SCHEDULING)
+
+    assert command == "kubectl -n prod describe replicaset.apps/llama-1"
+
+
+def test_a_command_names_no_pod_that_is_gone() -> None:
+    """While nothing can be seen, or it fires on for a while only, what was written stands, but for the command."""
+    scene = Scene()
+    scene.contexts[component()] = context(component(), PENDING, diagnosis=SHORTAGE)
+    firing = alert(SHORT, component())
+    assert "describe pod" in text(told(scene, firing), Role.COMMAND)
+
+    scene.contexts[component()] = context(component(), diagnosis=None)
+    (edited, *_) = scene.step(60, fires(replace(firing, false_since=at(40)), 60, again=True)) or scene.until(300)
+
+    assert [line for line in edited.message.lines if line.role is Role.COMMAND] == []
+    assert text(edited.message, Role.WHY) == SHORTAGE.summary
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from sevenhop.core.alerts.rule import Severity
 from sevenhop.core.incidents.incident import Incident, IncidentStatus, NotifyReason, Told
-from sevenhop.core.incidents.notify import Decision, Quiet, Shown, is_flapping, next_look, notify_reason
+from sevenhop.core.incidents.notify import Decision, Loud, Quiet, Shown, is_flapping, next_look, notify_reason
 from sevenhop.core.incidents.settings import DeskSettings
 from tests.unit.incidents.scene import CLUSTER, NOON, at, pool
 
@@ -154,21 +154,32 @@ R = NotifyReason
 )
 def test_notify_reason(incident: Incident, told: Told | None, shown: Shown, quiet: Quiet, expected: Decision) -> None:
     """One situation, one decision."""
-    causes = [("a", Severity.WARNING)]
+    causes = [Loud("a", Severity.WARNING)]
     assert notify_reason(incident, told, lambda: shown, causes, quiet, NOW, SETTINGS) == expected
 
 
 @pytest.mark.parametrize(
-    ("rule", "severity", "expected"),
+    ("causes", "expected"),
     [
-        ("a", Severity.CRITICAL, R.NOT_DUE_NOTHING_NEW),
-        ("b", Severity.WARNING, R.NEW_CAUSE),
-        ("b", Severity.INFO, R.NOT_DUE_NOTHING_NEW),
+        pytest.param([Loud("a", Severity.CRITICAL)], R.NOT_DUE_NOTHING_NEW, id="what was told"),
+        pytest.param([Loud("b", Severity.WARNING)], R.NEW_CAUSE, id="something else is left"),
+        pytest.param([Loud("b", Severity.INFO)], R.NOT_DUE_NOTHING_NEW, id="which only informs"),
+        pytest.param(
+            [Loud("a", Severity.WARNING), Loud("b", Severity.WARNING)],
+            R.NOT_DUE_NOTHING_NEW,
+            id="a further rule about what was told",
+        ),
+        pytest.param(
+            [Loud("a", Severity.WARNING, holds=False), Loud("b", Severity.WARNING)],
+            R.NOT_DUE_NOTHING_NEW,
+            id="what was told fires on for a while",
+        ),
+        pytest.param([Loud("b", Severity.WARNING, holds=False)], R.NOT_DUE_NOTHING_NEW, id="what is left ends too"),
     ],
 )
-def test_a_new_cause_is_told_anew(rule: str, severity: Severity, expected: NotifyReason) -> None:
-    """A rule that was not told of, unless it only informs."""
-    found = notify_reason(INCIDENT, TOLD, lambda: SAME, [(rule, severity)], Quiet(), NOW, SETTINGS)
+def test_a_new_cause_is_told_anew(causes: list[Loud], expected: NotifyReason) -> None:
+    """Not a rule is a cause, but what is broken: nothing of what was told fires, and the incident goes on."""
+    found = notify_reason(INCIDENT, TOLD, lambda: SAME, causes, Quiet(), NOW, SETTINGS)
     assert found.reason is expected
 
 

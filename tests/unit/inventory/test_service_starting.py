@@ -101,3 +101,12 @@ def test_it_is_remembered_over_a_restart_of_ours() -> None:
     )
     of.tell(of.feed.synced())
     assert starting(of) is False
+
+
+def test_a_first_load_that_fails_is_no_start_any_more() -> None:
+    """The pod runs, is not ready, and then crashes: neither its phase nor its readiness changed, and yet it is told."""
+    of = scene(pod(ready=False, phase="Running"))
+    assert starting(of) is True
+
+    of.put(pod(ready=False, phase="Running", waiting="CrashLoopBackOff", last_end=b.at(0), restarts=1))
+    assert starting(of) is False

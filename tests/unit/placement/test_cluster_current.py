@@ -176,3 +176,18 @@ def test_a_pod_that_keeps_others_away_changes_its_whole_domain() -> None:
     assert fits(cluster, the_pod(objects, "x")).nodes == ("h3", "h4")
     cluster.update(*add(objects, hermits[1]))
     assert fits(cluster, the_pod(objects, "x")).nodes == ()
+
+
+def test_a_pod_that_runs_proves_what_it_uses() -> None:
+    """Claims that nobody collected are not called missing once a pod runs with one, whichever was seen first."""
+    volumes = [{"name": "w", "persistentVolumeClaim": {"claimName": "w"}}]
+    objects = world(node("n1"), pod("waits", volumes=volumes))
+    cluster = Cluster(objects)
+    waits = the_pod(objects, "waits")
+    assert class_of(cluster, waits).trouble == "pvc-missing"
+
+    cluster.update(*add(objects, pod("runs", on="n1", volumes=volumes)))
+    assert class_of(cluster, waits).trouble == ""
+
+    cluster.update(*add(objects, pod("runs", on="n1", volumes=volumes, phase="Succeeded")))
+    assert class_of(cluster, waits).trouble == "pvc-missing"

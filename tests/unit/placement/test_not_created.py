@@ -85,6 +85,45 @@ def _namespace(level: str) -> dict[str, Any]:
         pytest.param(_owner(), _namespace("baseline"), None, id="nothing against the baseline"),
         pytest.param(_owner(), _namespace("restricted"), "pod-security", id="restricted asks for more"),
         pytest.param(_owner(context=HARDENED), _namespace("restricted"), None, id="hardened"),
+        pytest.param(
+            _owner(context={**HARDENED, "runAsUser": 0}), _namespace("restricted"), "pod-security", id="hardened root"
+        ),
+        pytest.param(
+            _owner(context=HARDENED, volumes=[{"name": "v", "nfs": {"server": "s", "path": "/"}}]),
+            _namespace("restricted"),
+            "pod-security",
+            id="a volume that restricted does not know",
+        ),
+        pytest.param(
+            _owner(volumes=[{"name": "v", "hostPath": {"path": "/dev"}}]),
+            _namespace("baseline"),
+            "pod-security",
+            id="a path of the host",
+        ),
+        pytest.param(
+            _owner(volumes=[{"name": "v", "emptyDir": {}}, {"name": "w", "nfs": {"server": "s", "path": "/"}}]),
+            _namespace("baseline"),
+            None,
+            id="volumes that the baseline allows",
+        ),
+        pytest.param(
+            _owner(context={"seccompProfile": {"type": "Unconfined"}}),
+            _namespace("baseline"),
+            "pod-security",
+            id="unconfined",
+        ),
+        pytest.param(
+            _owner(securityContext={"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}),
+            _namespace("baseline"),
+            "pod-security",
+            id="a setting of the node's kernel",
+        ),
+        pytest.param(
+            _owner(securityContext={"sysctls": [{"name": "net.ipv4.tcp_syncookies", "value": "1"}]}),
+            _namespace("baseline"),
+            None,
+            id="a setting of its own",
+        ),
         pytest.param(_owner(kind="Job"), _quota({"pods": "0"}, {}), "resource-quota", id="a job"),
         pytest.param(_owner(kind="StatefulSet"), _quota({"pods": "0"}, {}), "resource-quota", id="a stateful set"),
     ],
@@ -126,4 +165,4 @@ def test_words_and_objects_together_are_certain_and_both_shown() -> None:
     assert found is not None
     assert (found.cause, found.confidence) == ("resource-quota", Confidence.CERTAIN)
     assert [e.source for e in found.evidence] == ["resourcequota/q", "replicaset/decode condition ReplicaFailure"]
-    assert "allows 1 pods; 1 pods are used" in found.summary
+    assert "allows 1 pod, with 1 pod in use" in found.summary

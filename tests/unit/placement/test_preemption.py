@@ -122,3 +122,19 @@ def test_anti_affinity_of_a_lower_priority_is_preempted() -> None:
     bystander = pod("bystander", on="n1", priority=1)
     answer = _preempt(node("n1"), hermit, bystander, pod("x", priority=5, labels={"app": "d"}))
     assert answer.victims == (("prod", "hermit"),)
+
+
+def test_whom_the_pod_wants_beside_it_must_stay() -> None:
+    """
+    Its affinity is to a pod that would have to leave for it: the scheduler then makes room nowhere.
+
+    With a pod of that kind beside it that ranks as high as itself, it does.
+    """
+    term = {"labelSelector": {"matchLabels": {"app": "m"}}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    wants = pod("x", gpus=4, priority=5, affinity=affinity)
+    low = pod("low", on="n1", gpus=4, priority=1, labels={"app": "m"})
+
+    assert _preempt(node("n1", gpus=4), low, wants).reason is PreemptionReason.NOT_ENOUGH
+    stays = pod("high", on="n1", priority=9, labels={"app": "m"})
+    assert _preempt(node("n1", gpus=4), low, stays, wants).reason is PreemptionReason.HELPS

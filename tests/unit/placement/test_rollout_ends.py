@@ -36,7 +36,7 @@ def test_waiting_for_the_end_of_its_own_old_pod_is_no_shortage() -> None:
     """The GPUs come free by themselves, and nobody is advised to change a rollout that goes on."""
     found = _why(ending=True)
     assert found.cause == "rollout-surge"
-    assert found.summary.startswith("waits for old pods of its own rollout to end: 1 of them still hold")
+    assert found.summary.startswith("waits for old pods of its own rollout to end: 1 of them still holds")
     assert not any("maxSurge" in text for text in (*found.next_steps, *found.would_help))
 
 

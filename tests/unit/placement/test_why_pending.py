@@ -170,7 +170,7 @@ def test_a_pod_that_fits_while_the_scheduler_says_no_is_unknown() -> None:
     """Room may just have come free; nothing says whose word is newer."""
     found = _why(node("g1", gpus=4), pod("x", gpus=1, message=UNSCHEDULABLE.format(reason=f"1 Insufficient {GPU}")))
     assert (found.category, found.cause) == (Category.UNKNOWN, "unknown")
-    assert "fits on 1 of 1 nodes" in found.summary
+    assert "fits on 1 of 1 node " in found.summary
     assert "Insufficient" in found.disagreement
 
 
@@ -217,7 +217,11 @@ def test_a_rollout_that_waits_for_itself_is_no_shortage() -> None:
     found = _why(*_rollout("25%"))
     assert (found.category, found.cause) == (Category.RESOURCE, "rollout-surge")
     assert "maxSurge: 0" in found.next_steps[0]
-    assert "llama" in found.summary
+    assert found.summary == (
+        f"the rollout of llama waits for itself: its new pod needs {GPU} that 1 old pod of its own holds "
+        f"(maxSurge 25%); without it the new one fits on 1 node; now it needs 4 × {GPU} on one node; "
+        "of 1 node 1 is full"
+    )
 
 
 @pytest.mark.parametrize(

@@ -238,7 +238,7 @@ def derive(
         minimum: Stated by policy or a PodDisruptionBudget; None where they are silent.
         pods_unknown, root_unknown: Why pods, or the workload's root, cannot be seen; facts from them are then this.
     """
-    waiting = [row for row in rows if row.waiting]
+    waiting = sorted((row for row in rows if row.waiting), key=_age)  # where none can be told, the oldest says why
     failing = [row for row in rows if row.failure is not None and not row.waiting]
     ready_pods = [row for row in rows if row.ready]
     ready = ready_replicas(part, rows)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from sevenhop.core.facts.schema import Facts, FactSpec, FactType, Unknown, UnknownReason
+from sevenhop.core.inventory.dra import NodeDevices
 from sevenhop.core.inventory.history import SeenGpus
 from sevenhop.core.inventory.ledger import devices, is_ready
+from sevenhop.core.inventory.products import is_gpu_resource
 from sevenhop.core.inventory.rows import PodRow
 from sevenhop.core.objects.cluster import Node
 from sevenhop.core.subject import Hop, SubjectKind
@@ -32,7 +34,7 @@ SPECS: tuple[FactSpec, ...] = (
         type=FactType.INT,
         unit="GPUs",
         doc="GPUs that the node should advertise: the most of its label, its capacity and what it advertised before.",
-        source="Node, history",
+        source="Node, ResourceSlice, history",
         not_applicable=0,
     ),
     _row(
@@ -48,8 +50,10 @@ SPECS: tuple[FactSpec, ...] = (
         name="node.gpu.allocatable",
         type=FactType.INT,
         unit="GPUs",
-        doc="GPUs that the node advertises to the scheduler.",
+        doc="GPUs that the node advertises to the scheduler, by a device plugin or as devices of a DRA driver.",
+        source="Node, ResourceSlice",
         not_applicable=0,
+        unknown_when="nodes cannot be seen, or no plugin ever advertised any here and ResourceSlices cannot be seen",
     ),
     _row(
         name="node.gpu.bound",
@@ -118,6 +122,8 @@ def derive(
     seen: SeenGpus | None,
     plugin_ready: bool | None,
     fails_only_here: bool,
+    published: Sequence[NodeDevices] = (),
+    published_unknown: Unknown | None = None,
     nodes_unknown: Unknown | None = None,
     pods_unknown: Unknown | None = None,
 ) -> Facts:
@@ -128,9 +134,11 @@ def derive(
         bound: GPUs of its pods.
         plugin_ready: Of its device-plugin pods; None where none is recognised.
         fails_only_here: See `loads_fail_only_here`.
+        published: What its DRA drivers offer.
+        published_unknown: Why that cannot be seen; a node on which no device plugin ever spoke may then have any.
     """
-    allocatable = sum(devices(node.status.allocatable).values())
-    expected = expected_gpus(node, seen)
+    allocatable = sum(devices(node.status.allocatable).values()) + sum(each.usable for each in published)
+    expected = expected_gpus(node, seen, published)
     ready = is_ready(node)
     plugin: bool | Unknown = NO_PLUGIN_SEEN if plugin_ready is None else plugin_ready
     if plugin_ready is None and (allocatable > 0 or expected == 0):
@@ -146,6 +154,10 @@ def derive(
         "node.plugin_ready": pods_unknown or plugin,
         "node.loads_fail_only_here": pods_unknown or fails_only_here,
     }
+    if published_unknown is not None and expected and not any(is_gpu_resource(r) for r in node.status.capacity):
+        facts["node.gpu.allocatable"] = published_unknown
+        if plugin_ready is None:
+            facts["node.plugin_ready"] = published_unknown
     if nodes_unknown is not None:
         facts = dict.fromkeys(facts, nodes_unknown)
     return facts
@@ -162,9 +174,9 @@ def _says_maintenance(key: str) -> bool:
     return key in MAINTENANCE_TAINTS or key.rpartition("/")[2].startswith(("maintenance", "drain"))
 
 
-def expected_gpus(node: Node, seen: SeenGpus | None) -> int:
+def expected_gpus(node: Node, seen: SeenGpus | None, published: Sequence[NodeDevices] = ()) -> int:
     """
-    The most of what GPU Feature Discovery counted, what the kubelet has as capacity, and what it once advertised.
+    The most of what GPU Feature Discovery counted, what the kubelet and drivers have, and what was once advertised.
 
     A label counts GPUs; under time-slicing each is advertised `nvidia.com/gpu.replicas` times.
     """
@@ -173,7 +185,7 @@ def expected_gpus(node: Node, seen: SeenGpus | None) -> int:
         1, _number(labels.get("nvidia.com/gpu.replicas", ""))
     )
     cut = any(name.startswith("nvidia.com/mig-") for name in (*node.status.allocatable, *node.status.capacity))
-    capacity = sum(devices(node.status.capacity).values())
+    capacity = sum(devices(node.status.capacity).values()) + sum(each.total for each in published)
     return max(0 if cut else counted, capacity, seen.most if seen is not None else 0)
 
 

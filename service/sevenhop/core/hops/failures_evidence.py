@@ -13,6 +13,7 @@ from sevenhop.core.hops.failures_text import Context, FailureClass, classify_lin
 from sevenhop.core.hops.pods import has_failed, has_started
 from sevenhop.core.objects.cluster import Event
 from sevenhop.core.objects.pod import ContainerStatus, Pod, Terminated
+from sevenhop.core.words import counted
 
 
 class Clue(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -214,7 +215,7 @@ def _is_probe_kill(event: Event, container: str) -> bool:
 def _end_line(status: ContainerStatus, end: Terminated) -> str:
     code = f"signal {end.signal}" if end.signal else f"exit code {end.exit_code}"
     reason = f", reason {end.reason}" if end.reason else ""
-    restarts = f", {status.restart_count} restarts" if status.restart_count else ""
+    restarts = f", {counted(status.restart_count, 'restart')}" if status.restart_count else ""
     return quote(f"{code}{reason}{restarts}")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from typing import Any
+
 import msgspec
 
 from sevenhop.core.hops.causes import CAUSES
@@ -53,3 +56,12 @@ def diagnosis_of(cause: str, summary: str, evidence: tuple[Evidence, ...], *, co
 def evidence_of(source: str, text: str) -> Evidence:
     """A text from the cluster as evidence: one line, masked and cut."""
     return Evidence(source, quote(text))
+
+
+def time_of(condition: dict[str, Any]) -> datetime | None:
+    """When a custom resource's condition became what it is; None where it does not say, or not as a time."""
+    try:
+        found = datetime.fromisoformat(str(condition.get("lastTransitionTime")))
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -11,6 +11,7 @@ from sevenhop.core.inventory.ledger import devices, is_ready
 from sevenhop.core.inventory.objects import Objects
 from sevenhop.core.objects.base import condition
 from sevenhop.core.objects.cluster import Node, ResourceSlice
+from sevenhop.core.words import counted
 
 _COUNT_LABEL = "nvidia.com/gpu.count"
 _PRESENT_LABELS = ("nvidia.com/gpu.present", "amd.com/gpu.present")
@@ -48,10 +49,10 @@ def _why_less(node: Node, *, has_slices: bool) -> Diagnosis | None:
     if promised is None or has_slices:
         return None
     if not advertised:
-        number = f"{promised} GPUs" if promised else "GPUs"
+        number = counted(promised, "GPU") if promised else "GPUs"
         return _diagnosis("device-plugin-not-advertising", node, f"has {number} by its labels and advertises none")
     if sum(advertised.values()) < promised:
-        summary = f"has {promised} GPUs by its labels and advertises {sum(advertised.values())}"
+        summary = f"has {counted(promised, 'GPU')} by its labels and advertises {sum(advertised.values())}"
         return _diagnosis("gpus-unhealthy", node, summary)
     return None
 

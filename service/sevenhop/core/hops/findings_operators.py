@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from sevenhop.core.hops.causes import Strength
 from sevenhop.core.hops.diagnosis import Diagnosis
 from sevenhop.core.hops.failures_text import Context, FailureClass, classify_text
-from sevenhop.core.hops.finding import Finding, bare, diagnosis_of, evidence_of
+from sevenhop.core.hops.finding import Finding, bare, diagnosis_of, evidence_of, time_of
 from sevenhop.core.inventory.objects import Objects
 from sevenhop.core.objects.base import Custom
 from sevenhop.core.objects.kinds import KINDS
 
 _NOT_FRAMEWORKS = re.compile(r"kueue|PodGroup|ScaledObject|autoscal", re.IGNORECASE)
-_KINDS = tuple(
+OPERATED_KINDS = tuple(
     name for name, kind in KINDS.items() if issubclass(kind.struct, Custom) and not _NOT_FRAMEWORKS.search(name)
 )
+"""Kinds of frameworks, whose operators write what they think of them into the status."""
 
 _FAILED_STATES = frozenset({"failed", "error", "deploy_failed", "unhealthy", "degraded", "invalid"})
 _FAILS_WHEN_TRUE = re.compile(r"fail|error|degraded|stalled|invalid", re.IGNORECASE)
@@ -38,14 +40,28 @@ Said = tuple[str, str]
 
 def operator_findings(objects: Objects) -> Iterator[Finding]:
     """One finding for an object whose operator says that it failed; one that merely makes progress gives none."""
-    for kind in _KINDS:
+    for kind in OPERATED_KINDS:
         for key, custom in objects.custom(kind).items():
-            if not custom.status or custom.metadata.deletion_timestamp:
-                continue
-            said = [(where, text) for where, text in _failures(custom.status) if text.strip()]
-            if said:
-                diagnosis = _diagnosis(bare(kind), custom.metadata.name, said)
+            diagnosis = why_operator_fails(kind, custom)
+            if diagnosis is not None:
                 yield Finding(kind=bare(kind), namespace=key[0], name=key[1], diagnosis=diagnosis)
+
+
+def why_operator_fails(kind: str, custom: Custom) -> Diagnosis | None:
+    """What its operator says failed; None if nothing did, or it is being deleted.  `kind` is of `OPERATED_KINDS`."""
+    if not custom.status or custom.metadata.deletion_timestamp:
+        return None
+    said = [(where, text) for where, text in _failures(custom.status) if text.strip()]
+    return _diagnosis(bare(kind), custom.metadata.name, said) if said else None
+
+
+def told_since(custom: Custom, diagnosis: Diagnosis) -> datetime | None:
+    """Since when the condition has stood in which a diagnosis was read; None where it carries no time."""
+    where = diagnosis.evidence[0].source if diagnosis.evidence else ""
+    for each in _dicts(custom.status.get("conditions")):
+        if where == f"condition {each.get('type', '')}":
+            return time_of(each)
+    return None
 
 
 def _diagnosis(kind: str, name: str, said: list[Said]) -> Diagnosis:

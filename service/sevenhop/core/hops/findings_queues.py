@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from sevenhop.core.hops.diagnosis import Diagnosis
-from sevenhop.core.hops.finding import Finding, diagnosis_of, evidence_of
+from sevenhop.core.hops.finding import Finding, bare, diagnosis_of, evidence_of, time_of
 from sevenhop.core.hops.scheduler_text import classify_scheduler_message
 from sevenhop.core.hops.scheduling_queues import kueue_finding
 from sevenhop.core.inventory.objects import Objects
@@ -17,24 +18,46 @@ _POD_GROUPS = ("PodGroup.scheduling.volcano.sh", "PodGroup.scheduling.run.ai")
 _WAITING_PHASES = frozenset({"", "Pending", "Inqueue", "Unknown"})
 
 
+QUEUED_KINDS = (_KUEUE, *_POD_GROUPS)
+"""Kinds that a queue holds back before their pods exist, or while these wait."""
+
+
 def queue_findings(objects: Objects) -> Iterator[Finding]:
-    """A Workload that never had a condition waits for Kueue itself; one that is admitted or finished is well."""
-    for key, workload in objects.custom(_KUEUE).items():
-        if not workload.status and not workload.spec.get("podSets"):
-            continue
-        diagnosis = None if workload.metadata.deletion_timestamp else kueue_finding(workload)
-        if diagnosis is not None:
-            yield Finding(kind="Workload", namespace=key[0], name=key[1], diagnosis=diagnosis)
-    for kind in _POD_GROUPS:
-        for key, group in objects.custom(kind).items():
-            diagnosis = _why_group_waits(group)
+    """What queues hold back, one finding per object."""
+    for kind in QUEUED_KINDS:
+        for key, custom in objects.custom(kind).items():
+            diagnosis = why_queued(kind, custom)
             if diagnosis is not None:
-                yield Finding(kind="PodGroup", namespace=key[0], name=key[1], diagnosis=diagnosis)
+                yield Finding(kind=bare(kind), namespace=key[0], name=key[1], diagnosis=diagnosis)
+
+
+def why_queued(kind: str, custom: Custom) -> Diagnosis | None:
+    """
+    Why an object of `QUEUED_KINDS` waits; None if it is admitted, finished, or runs.
+
+    A Workload of Kueue that never had a condition waits for Kueue itself.
+    """
+    if custom.metadata.deletion_timestamp:
+        return None
+    if kind != _KUEUE:
+        return _why_group_waits(custom)
+    if not custom.status and not custom.spec.get("podSets"):
+        return None
+    return kueue_finding(custom)
+
+
+def queued_since(custom: Custom) -> datetime | None:
+    """Since when its queue has said that it waits; since it was made, where the queue does not say."""
+    for each in _dicts(custom.status.get("conditions")):
+        kind, status = str(each.get("type", "")), each.get("status")
+        if (kind == "QuotaReserved" and status == "False") or (kind.startswith("Unschedulable") and status == "True"):
+            return time_of(each) or custom.metadata.creation_timestamp
+    return custom.metadata.creation_timestamp
 
 
 def _why_group_waits(group: Custom) -> Diagnosis | None:
     phase = str(group.status.get("phase", ""))
-    if group.metadata.deletion_timestamp or phase not in _WAITING_PHASES:
+    if phase not in _WAITING_PHASES:
         return None
     texts = [text for text in _texts(group) if text]
     if not texts:

@@ -11,10 +11,12 @@ from sevenhop.core.facts.schema import Facts, Unknown
 from sevenhop.core.hops.cover import report
 from sevenhop.core.hops.diagnosis import Category, Diagnosis, Evidence
 from sevenhop.core.hops.report import HopLine, HopReport, HopState
+from sevenhop.core.inventory.leftovers import live_or_telling
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.rows import PodRow
 from sevenhop.core.inventory.workloads import Registration
 from sevenhop.core.subject import Hop
+from sevenhop.core.words import counted
 
 SHOWN = 5
 """Lines of evidence per hop; who wants all of them asks for the pods."""
@@ -55,11 +57,12 @@ def gather(
     The report of these pods.
 
     Args:
+        rows: Without the failed ones that were replaced; see `leftovers.without_history`.
         missing: What their controllers may not create.
         short: Nodes of their pool: evidence on the hop of discovery, whoever is to blame.
         pods_unknown: Why pods cannot be seen: then hops one to five are unknown.
     """
-    rows = [row for row in rows if row.live] or [row for row in rows if row.failure is not None and not row.terminating]
+    rows = live_or_telling(rows)
     first_five = _pod_hops(rows, missing, short) if pods_unknown is None else _blind(str(pods_unknown))
     return report((*first_five, _service(reaches, registers, has_pods=bool(rows)), _gateway()))
 
@@ -74,7 +77,8 @@ def _pod_hops(rows: Sequence[PodRow], missing: Sequence[NotCreated], short: Sequ
     placed = [row for row in rows if row.node]
     wants_gpus = any(row.gpus for row in rows) or any(blocked.gpus for blocked in missing)
     evidence = tuple(
-        Evidence(f"node/{each.node}", f"advertises {each.advertised} of {each.expected} GPUs") for each in short
+        Evidence(f"node/{each.node}", f"advertises {each.advertised} of {counted(each.expected, 'GPU')}")
+        for each in short
     )[:SHOWN]
     if not wants_gpus:
         gpu = HopLine(hop=Hop.GPU, state=HopState.NOT_APPLICABLE, reason=NO_GPUS)

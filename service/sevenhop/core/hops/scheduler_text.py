@@ -19,6 +19,7 @@ from sevenhop.core.hops.scheduler_text_message import read_scheduler_message as 
 from sevenhop.core.hops.scheduler_text_queues import Verdict, read_gang, read_gate, read_kai, read_kueue
 from sevenhop.core.hops.scheduler_text_reasons import Reason as Reason
 from sevenhop.core.hops.scheduler_text_reasons import Stage, binding, is_gpu, read_reasons
+from sevenhop.core.words import counted
 
 _MAX_CHARS = 8_000
 
@@ -63,14 +64,17 @@ def _of_message(message: SchedulerMessage, text: str, *, wants_gpu: bool | None)
         summary = f"The scheduler's reason is not one that Sevenhop knows: {quote(next(iter(message.counts)))}"
         return _diagnosis(("scheduler-text-unread", summary), text, not_preempted=preemption)
     cause = found.cause
-    where = "" if message.total_nodes is None else f" of {message.total_nodes}"
-    nodes = "the whole cluster" if found.reason.nodes is None else f"{found.reason.nodes}{where} nodes"
+    nodes = "the whole cluster" if found.reason.nodes is None else _nodes(found.reason.nodes, message.total_nodes)
     why = f" ({found.why})" if found.why else ""
     if wants_gpu is False and is_gpu(found.reason.resource):
         why += ", although the pod as it is given asks for none"
     summary = f"{SCHEDULING_TEXT_CAUSES[cause].meaning.rstrip('.')}: {quote(found.reason.text)} on {nodes}{why}"
     excluded = sorted(_excluded(message).items(), key=lambda pair: (pair[0] != found.reason.cause, -pair[1]))
     return _diagnosis((cause, summary), text, excluded=tuple(excluded), not_preempted=preemption)
+
+
+def _nodes(some: int, total: int | None) -> str:
+    return counted(some, "node") if total is None else f"{some} of {counted(total, 'node')}"
 
 
 def _excluded(message: SchedulerMessage) -> dict[str, int]:

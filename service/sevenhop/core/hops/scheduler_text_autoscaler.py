@@ -7,6 +7,7 @@ import re
 from sevenhop.core.hops.scheduler_text_message import SchedulerMessage, read_counts
 from sevenhop.core.hops.scheduler_text_queues import Verdict
 from sevenhop.core.hops.scheduler_text_reasons import Reason, binding, is_gpu, read_reason
+from sevenhop.core.words import counted
 
 _NO_SCALE_UP = re.compile(
     r"pod didn'?t trigger scale-?up(?P<old>\s*\(it wouldn'?t fit if a new node is added\))?\s*:?\s*(?P<rest>.*)",
@@ -94,7 +95,7 @@ def _no_scale_up(rest: str) -> Verdict:
         return "autoscaler-other", "The autoscaler adds no node and does not say why; mostly a group is at its maximum"
     if found.reason.resource:
         return _template(found.reason)
-    groups = "" if found.reason.nodes is None else f" ({found.reason.nodes} groups)"
+    groups = "" if found.reason.nodes is None else f" ({counted(found.reason.nodes, 'group')})"
     return found.cause, f"No node group that could be added fits{groups}: {found.reason.text}"
 
 

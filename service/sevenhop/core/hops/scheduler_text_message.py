@@ -12,6 +12,8 @@ import re
 
 import msgspec
 
+from sevenhop.core.words import counted, inflected
+
 _HEAD = re.compile(
     r"(?:(?<!\d)(?P<fit>\d{1,7})\s*/\s*(?P<total>\d{1,7})|\ball)\s+nodes?\s+(?:are|is)\s+(?:un)?available\b[ \t]*[:.]?",
     re.IGNORECASE,
@@ -59,9 +61,10 @@ class Preemption(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             return f"not eligible due to {self.not_eligible}"
         parts = []
         if self.no_victims:
-            parts.append(f"{self.no_victims} node(s) hold no pod of lower priority that would make room")
+            hold = inflected(self.no_victims, "holds", "hold")
+            parts.append(f"{counted(self.no_victims, 'node')} {hold} no pod of lower priority that would make room")
         if self.not_helpful:
-            parts.append(f"on {self.not_helpful} node(s) removing pods would not help")
+            parts.append(f"on {counted(self.not_helpful, 'node')} removing pods would not help")
         parts += [reason if count is None else f"{count} {reason}" for reason, count in self.other.items()]
         return "; ".join(parts)
 

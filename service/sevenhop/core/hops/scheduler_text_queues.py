@@ -6,6 +6,7 @@ import re
 
 from sevenhop.core.hops.scheduler_text_message import SchedulerMessage, read_counts
 from sevenhop.core.hops.scheduler_text_reasons import binding, read_reason
+from sevenhop.core.words import counted, inflected
 
 Verdict = tuple[str, str]
 """(cause, summary)"""
@@ -134,7 +135,7 @@ def read_gang(text: str) -> Verdict | None:
         return _volcano(int(volcano["min"][:9]), int(volcano["have"][:9]), text)
     if _GANG.search(text):
         expected = _EXPECTED.search(text)
-        numbers = f": {expected[2]} of at least {expected[1]} pods" if expected else ""
+        numbers = f": {expected[2]} of at least {counted(int(expected[1][:9]), 'pod')}" if expected else ""
         return "gang-waiting", f"The group may only start together{numbers}"
     return None
 
@@ -142,9 +143,10 @@ def read_gang(text: str) -> Verdict | None:
 def _volcano(minimum: int, have: int, text: str) -> Verdict:
     """``minimum/have tasks``: the first number is minAvailable, the second how many pods exist."""
     if have == 0:
-        return "gang-pods-missing", f"The group needs {minimum} pods, and none exists: creating them fails"
+        return "gang-pods-missing", f"The group needs {counted(minimum, 'pod')}, and none exists: creating them fails"
     if have < minimum:
-        return "gang-waiting", f"Only {have} of the {minimum} pods that the group needs exist"
+        exist = inflected(have, "exists", "exist")
+        return "gang-waiting", f"Only {have} of the {counted(minimum, 'pod')} that the group needs {exist}"
     waiting = re.search(r"(\d{1,7}) Unschedulable", text)
     said = f", {waiting[1]} of them unschedulable" if waiting else ""
     return "gang-unexplained", f"The group of {minimum} cannot be placed{said}; the text does not say why"

@@ -15,6 +15,7 @@ from functools import lru_cache
 import msgspec
 
 from sevenhop.core.hops.scheduler_text_message import Preemption, SchedulerMessage
+from sevenhop.core.words import counted, inflected
 
 
 class Stage(IntEnum):
@@ -311,7 +312,8 @@ def _other_resource(
         return Binding(policy, policy.cause, "the nodes that passed are not the GPU nodes")
     if policies and total >= 10 and nodes * 20 <= total:
         policy = _largest(policies)
-        return Binding(policy, policy.cause, f"only {nodes} of {total} nodes pass, and it is hardly the one meant")
+        them = inflected(nodes, "passes, and it is hardly the one", "pass, and they are hardly those")
+        return Binding(policy, policy.cause, f"only {nodes} of {counted(total, 'node')} {them} meant")
     if gpu and busy is not None and busy >= sum(r.nodes or 0 for r in (*other, *gpu)):
         return Binding(chosen, "resource-combination", "each node lacks another resource, and each is big enough")
     cause = chosen.cause

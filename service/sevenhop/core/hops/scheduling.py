@@ -20,12 +20,13 @@ from sevenhop.core.hops.scheduling_gpus import is_accelerator
 from sevenhop.core.hops.scheduling_not_created import why_not_created as why_not_created
 from sevenhop.core.hops.scheduling_queues import gated, left_to_another
 from sevenhop.core.hops.scheduling_surge import Surge, blocked_surge
-from sevenhop.core.hops.scheduling_words import evidence, not_preempted, reasons, summary, would_help
+from sevenhop.core.hops.scheduling_words import evidence, not_preempted, reasons, summary, without_verdict, would_help
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement.cluster import Cluster
 from sevenhop.core.placement.evaluation import Evaluation, SchedulingClass, class_of, evaluate
 from sevenhop.core.placement.fit import HeldBack, held_back, scheduler_counts, unmodelled
 from sevenhop.core.placement.preemption import Preemption, PreemptionReason, preempt
+from sevenhop.core.words import counted, inflected
 
 _SHOWN_CHARS = 400
 
@@ -141,17 +142,17 @@ def _as_surge(found: Diagnosis, surge: Surge, bound: Binding) -> Diagnosis:
     namespace, name = surge.deployment
     what = bound.resource or "what it needs"
     old = ", ".join(n for _, n in surge.old_pods[:3])
+    many, nodes = len(surge.old_pods), counted(len(surge.nodes), "node")
+    # What is short for everybody else is no shortage for a rollout that holds it itself.
+    now = without_verdict(found.summary, bound)
     if surge.is_ending:
-        held = f"{len(surge.old_pods)} of them still hold {what}"
+        held = f"{many} of them still {inflected(many, 'holds', 'hold')} {what}"
         return msgspec.structs.replace(
             found,
             hop=row.hop,
             category=row.category,
             cause="rollout-surge",
-            summary=(
-                f"waits for old pods of its own rollout to end: {held}; then it fits on {len(surge.nodes)} nodes; "
-                f"{found.summary}"
-            ),
+            summary=f"waits for old pods of its own rollout to end: {held}; then it fits on {nodes}; now it {now}",
             evidence=(Evidence(f"deployment/{name}", f"old pods that are ending: {old}"), *found.evidence),
             next_steps=("Wait for the old pods to end; one that does not is stuck.",),
             would_help=("The old pods of its own rollout having ended.",),
@@ -162,8 +163,9 @@ def _as_surge(found: Diagnosis, surge: Surge, bound: Binding) -> Diagnosis:
         category=row.category,
         cause="rollout-surge",
         summary=(
-            f"the rollout of {name} waits for itself: its new pod needs {what} that its own {len(surge.old_pods)} old "
-            f"pods hold (maxSurge {surge.max_surge}); without them it fits on {len(surge.nodes)} nodes; {found.summary}"
+            f"the rollout of {name} waits for itself: its new pod needs {what} that {counted(many, 'old pod')} of its "
+            f"own {inflected(many, 'holds', 'hold')} (maxSurge {surge.max_surge}); "
+            f"without {inflected(many, 'it', 'them')} the new one fits on {nodes}; now it {now}"
         ),
         evidence=(Evidence(f"deployment/{name}", f"maxSurge {surge.max_surge}; old pods {old}"), *found.evidence),
         next_steps=(
@@ -234,7 +236,7 @@ def _trouble(cluster: Cluster, pod: Pod, wanted: SchedulingClass, said: Said | N
 def _fits(cluster: Cluster, pod: Pod, evaluation: Evaluation, said: Said | None) -> Diagnosis:
     nodes = [cluster.order[i].name for i in evaluation.groups()[0]]
     named = ", ".join(nodes[:3]) + (", …" if len(nodes) > 3 else "")
-    where = f"fits on {len(nodes)} of {len(cluster.order)} nodes ({named})"
+    where = f"fits on {len(nodes)} of {counted(len(cluster.order), 'node')} ({named})"
     if said is not None:
         text = f"we find that it {where}; the scheduler's last word is that it fits nowhere (it may be old)"
         return _unknown(cluster, pod, text, evaluation, said, disagree=True)

@@ -14,6 +14,7 @@ from sevenhop.core.inventory.objects import Objects
 from sevenhop.core.objects.base import Object, condition
 from sevenhop.core.objects.cluster import Controller, Event
 from sevenhop.core.objects.pod import Pod
+from sevenhop.core.words import counted
 
 OWNERS = ("ReplicaSet.apps", "StatefulSet.apps", "Job.batch")
 """Kinds that make pods and for which `why_not_created` answers."""
@@ -134,7 +135,7 @@ def _diagnosis(
     obj: Controller, kind: str, missing: int, refusal: Refusal, also: Evidence | None, *, text: str = ""
 ) -> Diagnosis:
     row = CAUSES[refusal.cause]
-    pods = f"{missing} pod{'s' if missing != 1 else ''} of {kind.partition('.')[0]} {obj.metadata.name}"
+    pods = f"{counted(missing, 'pod')} of {kind.partition('.')[0]} {obj.metadata.name}"
     return Diagnosis(
         hop=row.hop,
         category=row.category,

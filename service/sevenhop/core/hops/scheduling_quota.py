@@ -15,6 +15,7 @@ from sevenhop.core.objects.cluster import LimitRange, ResourceQuota
 from sevenhop.core.objects.pod import Container, Pod, PodSpec, Resources
 from sevenhop.core.objects.quantity import parse as parse_quantity
 from sevenhop.core.placement.requests import Amounts, amounts, pod_requests
+from sevenhop.core.words import counted
 
 _MUST_SPECIFY = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
 """Names in a quota that make every container state the amount (Kubernetes quota evaluator for pods)."""
@@ -78,8 +79,8 @@ def quota_refusals(objects: Objects, namespace: str, spec: PodSpec) -> list[Refu
             wanted = usage.get(resource, 0)
             if wanted and used.get(resource, 0) + wanted > limit:
                 text = (
-                    f"quota {key[1]} allows {_show(resource, limit)}; {_show(resource, used.get(resource, 0))} "
-                    f"are used and the pod asks for {_show(resource, wanted)}"
+                    f"quota {key[1]} allows {_show(resource, limit)}, with {_show(resource, used.get(resource, 0))} "
+                    f"in use; the pod asks for {_show(resource, wanted)}"
                 )
                 out.append(Refusal("resource-quota", source, text))
     return out
@@ -122,9 +123,9 @@ def amounts_of_quota(quantities: Mapping[str, Any]) -> Amounts:
 
 def _show(resource: str, value: int) -> str:
     plain = resource.removeprefix("requests.").removeprefix("limits.")
-    return (
-        f"{value} {resource}" if resource in ("pods", "count/pods") else amount(plain, value).replace(plain, resource)
-    )
+    if resource in ("pods", "count/pods"):
+        return counted(value, "pod")
+    return amount(plain, value).replace(plain, resource)
 
 
 def _requests(container: Container) -> Amounts:

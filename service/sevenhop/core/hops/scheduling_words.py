@@ -15,6 +15,7 @@ from sevenhop.core.placement.nodes import NodeView
 from sevenhop.core.placement.preemption import Preemption, PreemptionReason
 from sevenhop.core.placement.selectors import describe, describe_terms
 from sevenhop.core.placement.taints import CONDITION_TAINTS, CORDON, untolerated
+from sevenhop.core.words import counted, inflected
 
 _MOST_EVIDENCE = 8
 
@@ -25,7 +26,7 @@ _WHY: dict[str, str] = {
     "node-selector": "{n} outside its nodeSelector",
     "node-affinity": "{n} outside its node affinity",
     "host-port": "{n} with the host port in use",
-    "too-many-pods": "{n} at their pod limit",
+    "too-many-pods": "{n} at the limit of pods",
     "pvc-in-use": "{n} barred by a claim in use",
     "volume-zone": "{n} out of reach of its volume",
     "pv-unavailable": "{n} without a volume to bind",
@@ -80,26 +81,32 @@ def summary(cluster: Cluster, wanted: SchedulingClass, evaluation: Evaluation, b
     if bound.gpus is not None:
         return _gpu_summary(bound.gpus, _where_excluded(evaluation))
     total = len(cluster.order)
+    nodes = counted(total, "node")
     if bound.cause == "extended-resource-unknown":
         need = amount(bound.resource, needs[bound.resource])
-        return f"needs {need}; none of the {total} nodes offers a resource of that name"
+        return f"needs {need}; none of the {counted(total, 'node')} offers a resource of that name"
     if bound.cause == "dra-extended-resource":
         return (
             f"needs {amount(bound.resource, needs[bound.resource])} of a device class; "
-            f"on none of the {total} nodes are that many of its devices free"
+            f"on none of the {counted(total, 'node')} are that many of its devices free"
         )
     if not bound.alone:
         named = [_need_or_slug(d, needs) for d in bound.demands]
         why = f"even the nearest fail on {_and(named)} at once" if len(named) > 1 else f"not even without {named[0]}"
-        return f"fits none of {total} nodes, {why} ({_reasons(cluster, evaluation)})"
+        return f"fits none of {nodes}, {why} ({_reasons(cluster, evaluation)})"
     if bound.cause == "resource-combination":
         parts = [amount(d, needs[d]) for d in bound.demands if d in needs]
-        return f"needs {_and(parts)} on one node; each is free somewhere, on none of {total} nodes all are"
+        return f"needs {_and(parts)} on one node; each is free somewhere, on none of {nodes} all are"
     if bound.resource:
         return _resource_summary(cluster, evaluation, bound, needs[bound.resource])
     detail = _detail(cluster, wanted, evaluation, bound)
     other = f"; {bound.cause} binds" if len(evaluation.counts()) > 1 else ""
-    return f"fits none of {total} nodes: {_reasons(cluster, evaluation)}{other}{f' ({detail})' if detail else ''}"
+    return f"fits none of {nodes}: {_reasons(cluster, evaluation)}{other}{f' ({detail})' if detail else ''}"
+
+
+def without_verdict(summary: str, bound: Binding) -> str:
+    """The numbers of a summary, without the word that they come down to."""
+    return summary if bound.gpus is None else summary.removesuffix(f": {_verdict_word(bound.gpus)}")
 
 
 def _gpu_summary(verdict: GpuVerdict, outside: str) -> str:
@@ -107,13 +114,19 @@ def _gpu_summary(verdict: GpuVerdict, outside: str) -> str:
     if outside:
         parts.append(outside)
     if verdict.none:
-        parts.append(f"{verdict.none} {'carries' if verdict.none == 1 else 'carry'} none")
+        parts.append(f"{verdict.none} {inflected(verdict.none, 'carries', 'carry')} none")
     for free, count in sorted(verdict.free):
-        parts.append(f"{count} {'is' if count == 1 else 'are'} full" if free == 0 else f"{count} with {free} free")
+        parts.append(f"{count} {inflected(count, 'is', 'are')} full" if free == 0 else f"{count} with {free} free")
     arithmetic = ", ".join(parts)
     together = f" ({verdict.total_free} free in all)" if len(verdict.free) > 1 or verdict.total_free else ""
+    need = amount(verdict.resource, verdict.need)
+    nodes = counted(verdict.nodes, "node")
+    return f"needs {need} on one node; of {nodes} {arithmetic}{together}: {_verdict_word(verdict)}"
+
+
+def _verdict_word(verdict: GpuVerdict) -> str:
     suspects, verb = _some(verdict.suspects), _advertise(verdict.suspects)
-    word = {
+    return {
         "gpu-shortage": "shortage",
         "gpu-fragmentation": "fragmentation",
         "gpu-never-fits": f"never fits, the largest has {verdict.largest}",
@@ -121,12 +134,10 @@ def _gpu_summary(verdict: GpuVerdict, outside: str) -> str:
         "device-plugin-not-advertising": f"{suspects} should have some and {verb} none",
         "mig-shortage": "too few slices of this profile",
     }[verdict.cause]
-    need = amount(verdict.resource, verdict.need)
-    return f"needs {need} on one node; of {verdict.nodes} nodes {arithmetic}{together}: {word}"
 
 
 def _advertise(nodes: Sequence[str]) -> str:
-    return "advertises" if len(nodes) == 1 else "advertise"
+    return inflected(len(nodes), "advertises", "advertise")
 
 
 def _resource_summary(cluster: Cluster, evaluation: Evaluation, bound: Binding, need: int) -> str:
@@ -134,11 +145,12 @@ def _resource_summary(cluster: Cluster, evaluation: Evaluation, bound: Binding, 
     short = [cluster.order[i] for i in evaluation.groups().get(bit, ())]
     most = max((v.free.get(bound.resource, 0) for v in short), default=0)
     largest = max((v.allocatable.get(bound.resource, 0) for v in short), default=0)
-    never = ", more than any of them has even when empty" if need > largest else ""
+    never = ", more than there is even when empty" if need > largest else ""
     others = _reasons(cluster, evaluation, without=bit)
+    has = inflected(len(short), "has", "have")
     return (
         f"needs {amount(bound.resource, need)} on one node; the {len(short)} otherwise suitable of "
-        f"{len(cluster.order)} nodes have at most {_value(bound.resource, most)} free{never}"
+        f"{counted(len(cluster.order), 'node')} {has} at most {_value(bound.resource, most)} free{never}"
         f"{f' ({others})' if others else ''}"
     )
 
@@ -268,7 +280,7 @@ def _node_text(cluster: Cluster, view: NodeView, mask: int, wanted: SchedulingCl
             has = view.labels.get(key)
             parts.append(f"label {key} is {has}, not {value}" if has is not None else f"has no label {key}={value}")
     if mask & c.TOO_MANY_PODS:
-        parts.append(f"{len(view.residents)} of {view.max_pods} pods")
+        parts.append(f"{len(view.residents)} of {counted(view.max_pods, 'pod')}")
     told = c.CORDONED | c.TAINT | c.NOT_READY | c.SELECTOR | c.TOO_MANY_PODS | c.DEVICES
     parts += [slug for bit, slug, _ in c.NAMES if mask & bit and bit & ~told]
     if mask & c.DEVICES:
@@ -284,7 +296,9 @@ def _devices(cluster: Cluster, view: NodeView) -> str:
     here = list(ledger.on(view.name, view.labels))
     free = sum(1 for d in here if d.key not in ledger.holders and not d.taints)
     tainted = sum(1 for d in here if d.taints)
-    return f"{free} of {len(here)} devices free{f', {tainted} tainted' if tainted else ''}" if here else "no devices"
+    if not here:
+        return "no devices"
+    return f"{free} of {counted(len(here), 'device')} free{f', {tainted} tainted' if tainted else ''}"
 
 
 def _holding(view: NodeView, name: str) -> str:
@@ -336,12 +350,12 @@ def _free_resource(cluster: Cluster, resource: str, need: int, nodes: Sequence[s
     if best is None:
         return f"More {resource} on one node."
     missing = need - best.free.get(resource, 0)
-    return f"{amount(resource, missing)} more free on {best.name} (the nearest of {len(views)} nodes)."
+    return f"{amount(resource, missing)} more free on {best.name} (the nearest of {counted(len(views), 'node')})."
 
 
 def not_preempted(room: Preemption, priority: int) -> str:
     """Why the scheduler does not make room by itself."""
-    nodes = f"{room.candidates} node{'s' if room.candidates != 1 else ''}"
+    nodes = counted(room.candidates, "node")
     match room.reason:
         case PreemptionReason.NEVER:
             if room.lowest is None:

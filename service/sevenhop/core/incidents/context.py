@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Protocol
 
 import msgspec
 
+from sevenhop.core.facts.schema import Facts
 from sevenhop.core.hops.diagnosis import Diagnosis
 from sevenhop.core.hops.report import HopReport
 from sevenhop.core.inventory.capacity import Change, PoolCapacity
@@ -49,3 +51,12 @@ class Contexts(Protocol):
     """
 
     def context(self, subject: Subject, now: datetime, *, brief: bool = False) -> SubjectContext | None: ...
+
+    @property
+    def facts(self) -> Mapping[Subject, Facts]:
+        """Of every subject that is there."""
+        ...
+
+    def is_hidden(self, subject: Subject) -> bool:
+        """Whether it cannot be known now how a subject is, or that it is gone: what it is made of is not listed."""
+        ...

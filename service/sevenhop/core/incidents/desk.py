@@ -24,7 +24,7 @@ from sevenhop.core.incidents.cause import MAINTENANCE
 from sevenhop.core.incidents.context import Contexts
 from sevenhop.core.incidents.decisions import DecisionLog, Noted
 from sevenhop.core.incidents.draft import Draft, notify_of, told_after
-from sevenhop.core.incidents.hearing import address_of, after_outcome, after_recall
+from sevenhop.core.incidents.hearing import address_of, after_outcome, after_recall, is_hidden, seen_within
 from sevenhop.core.incidents.incident import Incident, NotifyReason
 from sevenhop.core.incidents.keeping import (
     BEGAN,
@@ -42,18 +42,23 @@ from sevenhop.core.incidents.keeping import (
 )
 from sevenhop.core.incidents.members import Home, Member, Members
 from sevenhop.core.incidents.message import Situation, in_order, summary_of
-from sevenhop.core.incidents.notify import Decision, Quiet, is_flapping, next_look, notify_reason
+from sevenhop.core.incidents.notify import Decision, Loud, Quiet, is_flapping, next_look, notify_reason
 from sevenhop.core.incidents.places import Places
+from sevenhop.core.incidents.plans import NoPlans, Plans
 from sevenhop.core.incidents.settings import DeskSettings
 from sevenhop.core.incidents.silences import Silence, silence_of, silencing
 from sevenhop.core.incidents.wakes import Wakes
 from sevenhop.core.keeping import ALERTS, read_alert
+from sevenhop.core.subject import Hop
 
 SETTLING = timedelta(seconds=10)
 """After a start a first message waits so long for the cluster to be seen again; what is seen before is told before."""
 
 LARGE = 50
 """Causes from which on an incident is looked at as a whole only once in `edit_interval`, unless something is urgent."""
+
+LOOKS_WHILE_UNSEEN = 5
+"""How often within `recall_wait` it is looked whether what a channel still shows can be seen."""
 
 ADOPT_WITHIN = timedelta(hours=1)
 """After an empty start: what opens within this may have been told before, and is looked for in the channel."""
@@ -110,6 +115,7 @@ class IncidentDesk:
         self._loaded: list[str] = []  # appointments of these are still to be made
         self._attended: dict[str, datetime] = {}  # of large incidents: when they were last looked at as a whole
         self._urgent: set[str] = set()
+        self._plans: Plans = NoPlans()
         self._began_empty = True
         self._empty_since: datetime | None = None  # kept: a crash soon after an empty start must not end the doubt
         self._began_at: datetime | None = None
@@ -169,6 +175,10 @@ class IncidentDesk:
         """Go on with other rules; alerts that they change come as changes."""
         self._rules = {rule.id: rule for rule in rules}
 
+    def causes(self, key: str) -> list[Member]:
+        """Firing alerts whose cause an incident is; empty for an unknown one."""
+        return [self._members[fp] for fp in self._places.causes(key)]
+
     def step(self, changes: Sequence[AlertChanged], contexts: Contexts, now: datetime) -> list[Effect]:
         """
         Take in changes of alerts, and the passing of time up to `now`.
@@ -176,11 +186,20 @@ class IncidentDesk:
         Args:
             contexts: The inventory as it is now.
         """
+        return self.tell(self.take(changes, contexts, now), contexts, now)
+
+    def take(self, changes: Sequence[AlertChanged], contexts: Contexts, now: datetime) -> set[str]:
+        """
+        The first half of `step`: put every alert where it belongs.
+
+        Returns:
+            Keys of incidents that are to be told, or not; for `tell`.
+        """
         if self._began_empty and self._empty_since is None:
             self._empty_since = now
             self._dirty[(BEGAN, "")] = None
         if not (changes or self._touched or self._unsettled or self._loaded) and not self._is_due(now):
-            return []
+            return set()
         self._began_at = self._began_at or now
         self._appoint_loaded(now)
         due = self._wakes.due(now)
@@ -196,8 +215,13 @@ class IncidentDesk:
             if key in self._incidents and self._incidents[key].is_open:
                 self._look_again(key, unsettled, contexts, now)
         touched |= self._settle(unsettled, contexts, now)
+        return {*touched, *due}
+
+    def tell(self, keys: Iterable[str], contexts: Contexts, now: datetime, plans: Plans | None = None) -> list[Effect]:
+        """The second half of `step`: incidents open, change and end, and people are told, or not."""
+        self._plans = plans or self._plans
         effects: list[Effect] = []
-        for key in sorted({*touched, *due}):
+        for key in sorted(set(keys)):
             effects += self._attend(key, contexts, now)
         return effects
 
@@ -367,8 +391,8 @@ class IncidentDesk:
         if causes:
             incident = self._put(lifecycle.with_members(incident, causes, symptoms, now))
             self._elsewhere.pop(key, None)
-        elif incident.is_open and self._waits_to_be_seen(incident, now):
-            self._appoint(incident, causes, now)
+        elif incident.is_open and self._waits_to_be_seen(incident, contexts, now):
+            self._appoint(self._incidents[key], causes, now)
             return []
         elif incident.is_open:
             # Where nothing left it, it was read back from a channel, and nothing of it ever fired again.
@@ -407,14 +431,21 @@ class IncidentDesk:
         if is_louder or (incident and any(member.alert.rule_id not in told.causes for told in incident.told)):
             self._urgent.add(key)
 
-    def _waits_to_be_seen(self, incident: Incident, now: datetime) -> bool:
-        waits = not incident.alerts and incident.tell_at is not None and now < incident.tell_at and bool(incident.told)
+    def _waits_to_be_seen(self, incident: Incident, contexts: Contexts, now: datetime) -> bool:
+        """Whether it was read back from a channel, and what it is about may still be found broken."""
+        if incident.alerts or incident.tell_at is None or not incident.told:
+            return False
+        if is_hidden(incident, self._rules, contexts):
+            incident = self._put(replace(incident, tell_at=now + seen_within(incident, self._rules, self.settings)))
+        waits = incident.tell_at is not None and now < incident.tell_at
         if waits:
             self.decisions.note(now, incident.id, "", NotifyReason.NOT_DUE_UNSEEN)
         return waits
 
     def _is_over(self, incident: Incident, now: datetime) -> bool:
-        return incident.resolved_at is not None and now >= incident.resolved_at + self.settings.flap_window
+        if incident.resolved_at is None or self._plans.holds(incident.key):
+            return False
+        return now >= incident.resolved_at + self.settings.flap_window
 
     def _forget(self, key: str) -> None:
         del self._incidents[key]
@@ -455,7 +486,9 @@ class IncidentDesk:
             maintenance=incident.family == MAINTENANCE,
             silence=silence is not None,
             flapping=is_flapping(incident.openings, now, self.settings),
+            own_change=self._own_change_until(causes, now) is not None,
         )
+        plan = self._plans.words(incident.key)
         situation = Situation(
             causes=tuple(causes),
             symptoms=tuple(symptoms),
@@ -463,14 +496,20 @@ class IncidentDesk:
             is_flapping=quiet.flapping,
             is_unseen=bool(causes) and all(self._is_unseen(member) for member in causes),
             elsewhere=self._explaining_title(incident),
+            plan=plan,
         )
         draft = Draft(incident, situation, contexts, now, self.settings)
-        loud = [(member.alert.rule_id, member.severity) for member in causes]
+        loud = [
+            Loud(m.alert.rule_id, m.severity, holds=m.alert.false_since is None and m.alert.blind_since is None)
+            for m in causes
+        ]
         decided: list[tuple[str, Decision]] = []
         if not incident.is_open and not incident.told:
             self.decisions.note(now, incident.id, "", NotifyReason.NOT_DUE_NEVER_TOLD)
         for receiver in receivers_for(incident, [*causes, *symptoms], self.settings):
-            decision = notify_reason(incident, incident.told_to(receiver), draft.shown, loud, quiet, now, self.settings)
+            decision = notify_reason(
+                incident, incident.told_to(receiver), draft.shown, loud, quiet, now, self.settings, asks=plan.asks
+            )
             detail = silence.id if silence is not None and decision.reason is NotifyReason.NOT_DUE_SILENCED else ""
             self.decisions.note(now, incident.id, receiver, decision.reason, detail)
             if decision.withheld is not None:
@@ -493,9 +532,24 @@ class IncidentDesk:
         for receiver, decision in decided:
             notify = notify_of(incident, receiver, decision.reason, draft.message)
             effects.append(notify)
-            incident = replace(incident, told=told_after(incident, notify, decision.reason, draft.shown(), now))
+            incident = replace(
+                incident, told=told_after(incident, notify, decision.reason, draft.shown(), now, plan.asks)
+            )
         self._put(incident)
         return effects
+
+    def _own_change_until(self, causes: Sequence[Member], now: datetime) -> datetime | None:
+        """Until when all of it is explained by what we changed under approval; None where it is not."""
+        times = []
+        for member in causes:
+            labels = member.alert.labels
+            about_count = member.hop is Hop.SCHEDULING or (member.rule and "component.ready" in member.rule.reads)
+            place = (labels.get("namespace", ""), labels.get("workload", ""), labels.get("component", ""))
+            until = self._plans.own_change_until(*place) if about_count and place[1] else None
+            if until is None or until <= now:
+                return None
+            times.append(until)
+        return min(times, default=None)
 
     def _is_unseen(self, member: Member) -> bool:
         """Whether the cluster does not show now what it is about: nobody can see, or it fires on for a while only."""
@@ -511,14 +565,18 @@ class IncidentDesk:
     def _appoint(self, incident: Incident, causes: Sequence[Member], now: datetime) -> None:
         times = [next_look(incident, incident.told_to(r), now, self.settings) for r in self._awaiting(incident)]
         if not incident.is_open:
-            times.append(incident.resolved_at + self.settings.flap_window if incident.resolved_at else now)
+            over = incident.resolved_at + self.settings.flap_window if incident.resolved_at else now
+            # What is kept only for its plans is told by these, and looked at now and then.
+            times.append(over if over > now else now + self.settings.refresh_interval)
         elif not causes:
-            times.append(incident.tell_at)
+            # While it waits to be seen: time counts from when it was last hidden, so look now and then.
+            times += [incident.tell_at, now + self.settings.recall_wait / LOOKS_WHILE_UNSEEN]
         else:
             times.append(now + self.settings.refresh_interval * (1 + _share(incident.key)))
             blind = [m.alert.blind_since + self.settings.blind_grace for m in causes if m.alert.blind_since]
             ending = [m.alert.false_since + self.settings.ending_grace for m in causes if m.alert.false_since]
             times += [at for at in (*blind, *ending) if at > now]
+            times.append(self._own_change_until(causes, now))
         self._wakes.put(incident.key, min((at for at in times if at is not None), default=None))
 
     def _appoint_loaded(self, now: datetime) -> None:
@@ -530,8 +588,9 @@ class IncidentDesk:
                 self._wakes.put(key, max(incident.tell_at, now + SETTLING))
             if incident.is_open and not incident.members and incident.told:
                 # Read back from a channel by an earlier process: its wait begins anew, for nothing was seen since.
-                incident = self._put(replace(incident, tell_at=now + self.settings.recall_wait))
-                self._wakes.put(key, incident.tell_at)
+                within = seen_within(incident, self._rules, self.settings)
+                incident = self._put(replace(incident, tell_at=now + within))
+                self._wakes.put(key, now + self.settings.recall_wait / LOOKS_WHILE_UNSEEN)
             if incident.resolved_at is not None:
                 self._wakes.put(key, incident.resolved_at + self.settings.flap_window)
         self._loaded.clear()
@@ -595,6 +654,8 @@ class IncidentDesk:
             self._complain(f"{event.receiver} shows an incident that cannot be read: {error}")
             return
         if incident is not None:
+            if not incident.members:
+                incident = replace(incident, tell_at=event.at + seen_within(incident, self._rules, self.settings))
             self._put(incident)
             self._touched.add(event.key)
 
@@ -613,6 +674,10 @@ class IncidentDesk:
 
     def _load_incident(self, kept: KeptIncident, alerts: dict[str, Alert]) -> None:
         incident = kept.incident
+        if incident.is_open and incident.told and alerts.keys().isdisjoint(incident.members):
+            # The rows of all its alerts are damaged, or of another version.  That says nothing of the cluster: it
+            # stands like one that was read back from a channel, until what it is about is seen.
+            incident = replace(incident, alerts=(), symptoms=())
         self._incidents[incident.key] = incident
         for fingerprint in incident.members:
             alert = alerts.pop(fingerprint, None)

@@ -13,6 +13,7 @@ from sevenhop.core.incidents.incident import Incident, NotifyReason, Told
 from sevenhop.core.incidents.message import Situation, build_message, build_resolved
 from sevenhop.core.incidents.notify import Shown
 from sevenhop.core.incidents.settings import DeskSettings
+from sevenhop.core.incidents.severity import highest
 
 
 class Draft:
@@ -43,6 +44,8 @@ class Draft:
             content = msgspec.json.encode(
                 [message.title, message.status, message.severity, message.since, message.end_reason, read]
             )
+            if message.plan is not None:
+                content += msgspec.json.encode(message.plan)
             fine = msgspec.json.encode([message.lines, message.details, message.labels], order="sorted")
             self._shown = Shown(_digest(content), _digest(content + fine))
         return self._shown
@@ -75,21 +78,25 @@ def notify_of(incident: Incident, receiver: str, reason: NotifyReason, message: 
 
 
 def told_after(
-    incident: Incident, notify: Notify, reason: NotifyReason, shown: Shown, now: datetime
+    incident: Incident, notify: Notify, reason: NotifyReason, shown: Shown, now: datetime, asks: str = ""
 ) -> tuple[Told, ...]:
     """What all receivers were told, with this one's newest."""
     before = incident.told_to(notify.receiver)
+    loudest = incident.severity
+    if reason is NotifyReason.NEW_CAUSE and before is not None:
+        loudest = highest((loudest, before.severity))  # what is left may be less, and the page was for more
     after = Told(
         receiver=notify.receiver,
         revision=notify.revision,
         at=now,
-        severity=incident.severity if reason.is_loud or before is None else before.severity,
+        severity=loudest if reason.is_loud or before is None else before.severity,
         causes=tuple(sorted({*(before.causes if before else ()), *(notify.causes if reason.is_loud else ())})),
         content=shown.content,
         fine=shown.fine,
         reference=before.reference if before is not None else "",
         loud_at=now if reason.is_loud or before is None else before.loud_at,
         opening=incident.opening if reason.is_loud or before is None else before.opening,
+        asked=asks if reason.is_loud or before is None else before.asked,
     )
     if before is None:
         return (*incident.told, after)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import timedelta
+
 from msgspec.structs import replace
 
-from sevenhop.core.alerts.rule import Severity
+from sevenhop.core.alerts.rule import Rule, Severity, Verdict
 from sevenhop.core.events import Outcome, Recalled
+from sevenhop.core.incidents.context import Contexts
 from sevenhop.core.incidents.incident import Incident, Told
 from sevenhop.core.incidents.lifecycle import opened
 from sevenhop.core.incidents.members import Home
@@ -76,3 +80,24 @@ def after_recall(known: Incident | None, event: Recalled, cluster: str, settings
         revision=max(incident.revision, event.revision),
         severity=max(incident.severity, severity, key=lambda each: each.rank),
     )
+
+
+def is_hidden(incident: Incident, rules: Mapping[str, Rule], contexts: Contexts) -> bool:
+    """
+    Whether nobody can say now that an incident that was read back is over.
+
+    Its alerts are forgotten, so its cause is asked: what cannot be seen, or what its rules find unknown, is not well.
+    """
+    if contexts.is_hidden(incident.cause):
+        return True
+    facts = contexts.facts.get(incident.cause)
+    if facts is None:
+        return False  # it is gone, or a rule about something else names it: then that something is visible
+    own = [rules[name] for name in incident.rules if name in rules and rules[name].subject is incident.cause.kind]
+    return any(rule.evaluate(facts).verdict is Verdict.UNKNOWN for rule in own)
+
+
+def seen_within(incident: Incident, rules: Mapping[str, Rule], settings: DeskSettings) -> timedelta:
+    """How long it may take an incident that was read back to fire again: its rules' clocks began anew."""
+    holds = [rules[name].hold for name in incident.rules if name in rules]
+    return settings.recall_wait + max(holds, default=timedelta(0))

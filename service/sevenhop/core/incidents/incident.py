@@ -28,6 +28,7 @@ class NotifyReason(StrEnum):
     RESOLVED = "resolved"
     REPEAT_INTERVAL_ELAPSED = "repeat_interval_elapsed"
     REOPENED = "reopened"
+    DECISION_WANTED = "decision_wanted"  # a plan still waits for a person, or its lease ends in a shortage
     NOT_DUE_GROUP_WAIT = "not_due_group_wait"
     NOT_DUE_NOTHING_NEW = "not_due_nothing_new"
     NOT_DUE_SILENCED = "not_due_silenced"
@@ -37,6 +38,7 @@ class NotifyReason(StrEnum):
     NOT_DUE_FLAPPING = "not_due_flapping"
     NOT_DUE_EDIT_INTERVAL = "not_due_edit_interval"  # changed again so soon that the edits become one
     NOT_DUE_REFUSED = "not_due_refused"  # the receiver refuses for good; tried again later
+    NOT_DUE_OWN_CHANGE = "not_due_own_change"  # what we changed under approval explains it, for a while
     NOT_DUE_UNSEEN = "not_due_unseen"  # read back from a channel, and not yet looked at again
 
     @property
@@ -57,6 +59,7 @@ _LOUD = frozenset(
         NotifyReason.NEW_CAUSE,
         NotifyReason.REPEAT_INTERVAL_ELAPSED,
         NotifyReason.REOPENED,
+        NotifyReason.DECISION_WANTED,
     }
 )
 
@@ -79,6 +82,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         opening: `Incident.opening` at that time.
         refused_at: Since when the receiver refuses for good; None while it does not.
         reference: The channel's own id of the message, as its outcome said; empty until then.
+        asked: What was last asked for aloud; see `PlanWords.asks`.
     """
 
     receiver: str
@@ -92,6 +96,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     loud_at: datetime | None = None
     opening: int = 1
     refused_at: datetime | None = None
+    asked: str = ""
 
 
 class Incident(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -20,6 +20,7 @@ from sevenhop.core.incidents.context import Contexts, SubjectContext
 from sevenhop.core.incidents.incident import Incident
 from sevenhop.core.incidents.labels import common, outward
 from sevenhop.core.incidents.members import Member
+from sevenhop.core.incidents.plans import NO_WORDS, PlanWords
 from sevenhop.core.incidents.settings import DeskSettings
 from sevenhop.core.incidents.silences import Silence
 from sevenhop.core.incidents.text import clock, counted, listed, plain, shorten, unique
@@ -54,6 +55,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
         is_unseen: Nothing that causes it can be seen now, or is true now: what was last written of it still stands.
         is_flapping: Opened so often lately that it is told by edits only.
         elsewhere: Title of the incident that explains what this one was about.
+        plan: What is said of plans.
     """
 
     causes: tuple[Member, ...] = ()
@@ -62,6 +64,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     is_flapping: bool = False
     is_unseen: bool = False
     elsewhere: str = ""
+    plan: PlanWords = NO_WORDS
 
 
 def build_message(
@@ -77,7 +80,7 @@ def build_message(
         (the message, its title without counts)
     """
     if situation.is_unseen and incident.lines:
-        return _as_last_seen(incident, situation, now, settings), incident.title
+        return _as_last_seen(incident, situation, contexts, now, settings), incident.title
     causes = in_order(situation.causes)
     lead, context = _who_can_tell([*causes, *in_order(situation.symptoms)], contexts, now)
     labels = common([member.alert.labels for member in causes])
@@ -86,7 +89,7 @@ def build_message(
         *_hops(context, lead),
         *_impact(causes, situation, lead, context),
         *_pool(incident, context, contexts, now, settings),
-        *_outlook(causes, lead, context, settings),
+        *_outlook(causes, lead, context, situation, settings),
         *_notes(incident, situation, now, settings),
     ]
     message = Message(
@@ -98,7 +101,12 @@ def build_message(
         at=now,
         lines=tuple(line for line in lines if line.text),
         labels=outward({**labels, "cluster": incident.cluster}),
-        details=tuple([*parts.evidence_lines(context), *_alerts(situation), *incident.history][:_DETAILS_MOST]),
+        details=tuple(
+            [*parts.evidence_lines(context), *_alerts(situation), *incident.history, *situation.plan.history][
+                :_DETAILS_MOST
+            ]
+        ),
+        plan=situation.plan.card,
     )
     return message, title
 
@@ -117,6 +125,7 @@ def build_resolved(incident: Incident, situation: Situation, contexts: Contexts,
     hit = parts.hit_text(context, ()) if context is not None else ""
     lines = [Line(Role.NOTE, "Ended", f"{until} UTC, {ended}"), Line(Role.HIT, "Now", hit)]
     lines += [line for line in incident.lines if line.role in kept]
+    lines += situation.plan.lines
     return Message(
         title=incident.title or plain(str(incident.cause), TITLE_MOST),
         status="resolved",
@@ -126,13 +135,24 @@ def build_resolved(incident: Incident, situation: Situation, contexts: Contexts,
         at=now,
         lines=tuple(line for line in lines if line.text),
         labels=outward({**incident.labels, "cluster": incident.cluster}),
-        details=tuple([*incident.details, *incident.history][-_DETAILS_MOST:]),
+        details=tuple([*incident.details, *incident.history, *situation.plan.history][-_DETAILS_MOST:]),
         end_reason=incident.end_reason,
+        plan=situation.plan.card,
     )
 
 
-def _as_last_seen(incident: Incident, situation: Situation, now: datetime, settings: DeskSettings) -> Message:
-    lines = [line for line in incident.lines if line.label not in _NOTES]
+def _as_last_seen(
+    incident: Incident, situation: Situation, contexts: Contexts, now: datetime, settings: DeskSettings
+) -> Message:
+    lead = in_order(situation.causes)[0]
+    command = parts.command_text(lead.alert.subject, contexts.context(lead.alert.subject, now, brief=True), lead.hop)
+    # What was written stands, but a command that names a pod which is gone helps nobody.
+    lines = [
+        msgspec.structs.replace(line, text=command) if line.role is Role.COMMAND else line
+        for line in incident.lines
+        if line.label not in _NOTES and not (line.role is Role.PLAN and situation.plan.lines)
+    ]
+    lines += situation.plan.lines
     return Message(
         title=incident.heading or incident.title,
         status="firing",
@@ -140,9 +160,10 @@ def _as_last_seen(incident: Incident, situation: Situation, now: datetime, setti
         cluster=incident.cluster,
         since=incident.since,
         at=now,
-        lines=(*lines, *_notes(incident, situation, now, settings)),
+        lines=tuple(line for line in (*lines, *_notes(incident, situation, now, settings)) if line.text),
         labels=outward({**incident.labels, "cluster": incident.cluster}),
         details=incident.details,
+        plan=situation.plan.card,
     )
 
 
@@ -275,14 +296,20 @@ def _changed_before(incident: Incident, context: SubjectContext, settings: DeskS
 
 
 def _outlook(
-    causes: Sequence[Member], lead: Member, context: SubjectContext | None, settings: DeskSettings
+    causes: Sequence[Member],
+    lead: Member,
+    context: SubjectContext | None,
+    situation: Situation,
+    settings: DeskSettings,
 ) -> list[Line]:
     owners = unique(plain(member.alert.labels.get("owner", ""), 60) for member in causes)
     lines = [
         Line(Role.IF_NOTHING, "If you do nothing", parts.if_nothing_text(context, lead.rule)),
         Line(Role.OWNER, "Owner", listed(owners, 4, ", ") or "unknown (no annotation sevenhop.dev/owner)"),
     ]
-    if context is not None:
+    if situation.plan.lines:
+        lines += situation.plan.lines
+    elif context is not None:
         label, text = parts.plan_text(context, lead.alert.labels.get("tier", ""))
         lines.append(Line(Role.PLAN, label, text))
     if context is not None and context.report is not None:
@@ -303,8 +330,9 @@ def _notes(incident: Incident, situation: Situation, now: datetime, settings: De
             f"last confirmed {clock(first.confirmed_at, incident.since)}" if first.confirmed_at else "never seen"
         )
         missing = listed([plain(text, 100) for text in first.missing], 2, "; ") or "a source is silent"
-        of_all = "" if len(blind) == len(situation.causes) else f" ({len(blind)} of {len(situation.causes)} alerts)"
-        lines.append(Line(Role.NOTE, _UNCONFIRMED, f"{confirmed}{of_all}; since then unknown: {missing}"))
+        of_all = counted(len(situation.causes), "alert")
+        some = "" if len(blind) == len(situation.causes) else f" ({len(blind)} of {of_all})"
+        lines.append(Line(Role.NOTE, _UNCONFIRMED, f"{confirmed}{some}; since then unknown: {missing}"))
     ending = [m.alert.false_since for m in situation.causes if m.alert.false_since is not None]
     if ending and len(ending) == len(situation.causes) and now >= max(ending) + settings.ending_grace:
         since = clock(max(ending), incident.since)

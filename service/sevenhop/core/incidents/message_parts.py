@@ -186,10 +186,11 @@ def command_text(subject: Subject, context: SubjectContext | None, hop: Hop | No
     if subject.kind is SubjectKind.SERVICE:
         selector = f"kubernetes.io/service-name={_argument(subject.name)}"
         return f"kubectl -n {_argument(subject.namespace)} get endpointslices -l {selector}"
+    namespace = _argument(subject.namespace)
     pod = _pod_to_look_at(subject, context, hop)
     if not pod:
-        return ""
-    namespace = _argument(subject.namespace)
+        holder = _who_may_not_create(context)
+        return f"kubectl -n {namespace} describe {_argument(holder)}" if holder else ""
     if hop is Hop.MODEL:
         return f"kubectl -n {namespace} logs {_argument(pod)} --previous --tail=50"
     return f"kubectl -n {namespace} describe pod {_argument(pod)}"
@@ -240,9 +241,17 @@ def _change(change: Change, since: datetime) -> str:
 
 
 def _holding(holding: Holding) -> str:
+    return f"{_holder(holding)} {holding.gpus}"
+
+
+def _giving(holding: Holding) -> str:
+    """A holder keeps its minimum, so it seldom gives all that it holds."""
+    return f"{_holder(holding)} {holding.gives} of the {counted(holding.gpus, 'GPU')} that it holds"
+
+
+def _holder(holding: Holding) -> str:
     name = plain(holding.workload[1], 50) if holding.workload and holding.workload[1] else "pods of no workload"
-    tier = f" ({plain(holding.tier, 20)})" if holding.tier else ""
-    return f"{name}{tier} {holding.gpus}"
+    return f"{name} ({plain(holding.tier, 20)})" if holding.tier else name
 
 
 def _waits(waiting: Waiting, since: datetime) -> str:
@@ -266,7 +275,7 @@ def _who_could_give(context: SubjectContext, pool: PoolCapacity, tier: str) -> s
     others = [h for h in pool.holdings if h.workload != own]
     givers = [h for h in others if h.reducible and tier_rank(h.tier) > tier_rank(tier)]
     if givers:
-        return "could give, if somebody approves: " + listed_first(givers, _holding, 3)
+        return "could give, if somebody approves: " + listed_first(givers, _giving, 3)
     if not others:
         return "no neighbour can give: nobody else holds these GPUs"
     largest = sorted(others, key=lambda h: -h.gpus)
@@ -292,6 +301,14 @@ def _pod_to_look_at(subject: Subject, context: SubjectContext | None, hop: Hop |
         if at_hop:
             return at_hop[0]
     return context.pods[0][0] if context.pods else ""
+
+
+def _who_may_not_create(context: SubjectContext | None) -> str:
+    """Whose pods do not exist, as kubectl takes it (``replicaset.apps/llama-1``); empty where all of them do."""
+    report = context.report if context is not None else None
+    missing = [name for name in (report.line(Hop.SCHEDULING).pods if report is not None else ()) if " #" in name]
+    kind, _, name = missing[0].rpartition(" #")[0].rpartition("/") if missing else ("", "", "")
+    return f"{kind.lower()}/{name}" if kind else ""
 
 
 def _argument(text: str) -> str:

@@ -31,6 +31,20 @@ class Quiet(msgspec.Struct, frozen=True, gc=False):
     maintenance: bool = False
     silence: bool = False
     flapping: bool = False
+    own_change: bool = False
+
+
+class Loud(msgspec.Struct, frozen=True, gc=False):
+    """
+    A cause of the incident, as far as it decides who is woken.
+
+    Attributes:
+        holds: It is true now, and seen to be; otherwise it only fires on, for a while or until it can be seen.
+    """
+
+    rule_id: str
+    severity: Severity
+    holds: bool = True
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
@@ -48,10 +62,12 @@ def notify_reason(
     incident: Incident,
     told: Told | None,
     shown: Callable[[], Shown],
-    causes: Sequence[tuple[str, Severity]],
+    causes: Sequence[Loud],
     quiet: Quiet,
     now: datetime,
     settings: DeskSettings,
+    *,
+    asks: str = "",
 ) -> Decision:
     """
     Decide for one receiver.
@@ -62,7 +78,7 @@ def notify_reason(
     Args:
         told: What this receiver was last told of the incident; None if nothing.
         shown: Asked only where the answer depends on it, for writing a message is the dear part.
-        causes: (rule id, severity) of the incident's causes.
+        asks: See `PlanWords.asks`.
     """
     if told is None:
         return Decision(_first(incident, quiet, now))
@@ -71,10 +87,17 @@ def notify_reason(
     if not incident.is_open:
         if told.refused_at is not None and not told.reference:
             return Decision(NotifyReason.NOT_DUE_NEVER_TOLD)
+        if asks and asks != told.asked:
+            return Decision(NotifyReason.DECISION_WANTED)
         same = told.content == shown().content
         return Decision(NotifyReason.NOT_DUE_NOTHING_NEW if same else NotifyReason.RESOLVED)
     owed = _owed(incident, told, causes, now, settings)
+    if owed is None and asks and asks != told.asked:
+        owed = NotifyReason.DECISION_WANTED
     withheld = _withheld(incident, owed, quiet, now) if owed is not None else None
+    if owed is NotifyReason.REOPENED and withheld is NotifyReason.NOT_DUE_OWN_CHANGE:
+        # Not even quietly: what ended stays green for as long as our own change explains what fires.
+        return Decision(NotifyReason.NOT_DUE_OWN_CHANGE)
     if owed is not None and withheld is None:
         return Decision(owed)
     return Decision(_edit(told, shown, now, settings), withheld)
@@ -111,20 +134,22 @@ def _first(incident: Incident, quiet: Quiet, now: datetime) -> NotifyReason:
         return NotifyReason.NOT_DUE_MAINTENANCE
     if quiet.silence:
         return NotifyReason.NOT_DUE_SILENCED
+    if quiet.own_change:
+        return NotifyReason.NOT_DUE_OWN_CHANGE
     if incident.tell_at is not None and now < incident.tell_at:
         return NotifyReason.NOT_DUE_GROUP_WAIT
     return NotifyReason.FIRST_FIRING
 
 
 def _owed(
-    incident: Incident, told: Told, causes: Sequence[tuple[str, Severity]], now: datetime, settings: DeskSettings
+    incident: Incident, told: Told, causes: Sequence[Loud], now: datetime, settings: DeskSettings
 ) -> NotifyReason | None:
     """What would be posted anew."""
     if told.refused_at is not None and not told.reference:
         return NotifyReason.FIRST_FIRING
     if incident.severity.rank > told.severity.rank:
         return NotifyReason.SEVERITY_UP
-    if any(severity is not Severity.INFO and rule not in told.causes for rule, severity in causes):
+    if _is_another_cause(told, causes):
         return NotifyReason.NEW_CAUSE
     if incident.opening > told.opening:
         return NotifyReason.REOPENED
@@ -133,11 +158,26 @@ def _owed(
     return None
 
 
+def _is_another_cause(told: Told, causes: Sequence[Loud]) -> bool:
+    """
+    Whether what keeps the incident open now is something else than what people were told.
+
+    An incident is one object on one hop.  While anything that was told of it still fires, a further rule describes the
+    same trouble: a pool that does not grow, in the incident of those who wait for it.  Once nothing of it fires any
+    more and the object is broken all the same, whoever mended the first must hear of the second.
+    """
+    if any(cause.rule_id in told.causes for cause in causes):
+        return False
+    return any(cause.holds and cause.severity is not Severity.INFO for cause in causes)
+
+
 def _withheld(incident: Incident, owed: NotifyReason, quiet: Quiet, now: datetime) -> NotifyReason | None:
     if quiet.maintenance:
         return NotifyReason.NOT_DUE_MAINTENANCE
     if quiet.silence:
         return NotifyReason.NOT_DUE_SILENCED
+    if quiet.own_change and owed is not NotifyReason.DECISION_WANTED:
+        return NotifyReason.NOT_DUE_OWN_CHANGE
     if owed is NotifyReason.REOPENED:
         if quiet.flapping:
             return NotifyReason.NOT_DUE_FLAPPING

@@ -25,7 +25,8 @@ class DeskSettings(msgspec.Struct, frozen=True, kw_only=True):
         blind_grace: So long an alert may be unconfirmed before its message says so.
         ending_grace: So long an alert may be untrue before its message says so: pods made anew are back by then.
         refused_retry: A receiver that refused for good is tried again after this, while the incident is open.
-        recall_wait: So long an incident that was read back from a channel may stay without a firing alert.
+        recall_wait: So long an incident that was read back from a channel may stay without a firing alert, counted from
+            when its cause can be seen, and longer by the hold of its rules.
         changed_before: How far back "changed before" looks.
         link: Address of runbooks, shown at the end; empty shows none.
     """

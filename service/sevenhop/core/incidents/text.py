@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
+from sevenhop.core.words import counted as counted
+
 _Item = TypeVar("_Item")
 
 _NOT_SHOWN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
@@ -75,14 +77,6 @@ def clock(at: datetime, reference: datetime) -> str:
 def unique(items: Iterable[str]) -> list[str]:
     """In order, each once, none empty."""
     return [item for item in dict.fromkeys(items) if item]
-
-
-def counted(number: int, noun: str) -> str:
-    """
-    >>> counted(1, "GPU"), counted(3, "workload")
-    ('1 GPU', '3 workloads')
-    """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _is_shown(char: str) -> bool:

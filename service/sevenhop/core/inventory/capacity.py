@@ -10,7 +10,13 @@ from sevenhop.core.inventory.objects import Key
 
 
 class Holding(msgspec.Struct, frozen=True, gc=False):
-    """GPUs bound by one workload in a pool; `workload` is empty for pods of no inference workload."""
+    """
+    GPUs bound by one workload in a pool; `workload` is empty for pods of no inference workload.
+
+    Attributes:
+        reason: Why it gives nothing, or what it could give, in words.
+        gives: GPUs that it could give to the highest tier that waits, in whole replicas above its minimum.
+    """
 
     workload: Key | None
     tier: str
@@ -18,6 +24,7 @@ class Holding(msgspec.Struct, frozen=True, gc=False):
     pods: int
     reducible: bool = False
     reason: str = ""
+    gives: int = 0
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -52,6 +59,7 @@ class PoolCapacity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         free: Sum over ready, uncordoned nodes of max(0, allocatable − bound).
         unhealthy: Capacity minus allocatable, where a node states both.
         largest_free_block: Most free GPUs on one ready, uncordoned node.
+        reserved: Promised to somebody by plans that are approved or running.
     """
 
     product: str
@@ -64,6 +72,7 @@ class PoolCapacity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cordoned: int
     unhealthy: int
     largest_free_block: int
+    reserved: int = 0
     holdings: tuple[Holding, ...] = ()
     waiting: tuple[Waiting, ...] = ()
 

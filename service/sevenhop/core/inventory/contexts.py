@@ -12,7 +12,9 @@ from sevenhop.core.hops.diagnosis import Diagnosis
 from sevenhop.core.hops.gather import Reach, Short, gather, trouble
 from sevenhop.core.hops.report import HopReport
 from sevenhop.core.incidents.context import SubjectContext
+from sevenhop.core.inventory.blocked import missing_of, told_of
 from sevenhop.core.inventory.capacity import Change
+from sevenhop.core.inventory.leftovers import without_history
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.pools import capacity
 from sevenhop.core.inventory.rows import PodRow
@@ -32,21 +34,23 @@ def context(state: State, subject: Subject, now: datetime, *, brief: bool = Fals
     slots = slots_about(state, subject, labels)
     rows = _rows(state, subject, slots)
     has_pods = subject.kind in (SubjectKind.POD, SubjectKind.COMPONENT, SubjectKind.WORKLOAD, SubjectKind.SERVICE)
-    missing = [m for slot, m in state.refused.values() if slot in slots and subject.kind is not SubjectKind.POD]
+    missing = _missing(state, slots) if subject.kind is not SubjectKind.POD else []
     report = _report(state, subject, slots, rows, missing) if has_pods else None
     pool = labels["product"]
     # Only who waits in it, or consists of it: with a thousand holders a pool costs many milliseconds.
     asks = subject.kind is SubjectKind.POOL or any(row.waiting for row in rows)
     known_pool = asks and (pool in state.ledger.pools() or pool in state.waiting_in)
+    # Those that live first: of a finished or leaving one there may soon be nothing to look at.
+    broken = sorted((row for row in rows if trouble(row) is not None or row.waiting), key=lambda row: not row.live)
     return SubjectContext(
         labels=labels,
         report=report,
-        diagnosis=worst(rows, missing, report),
+        diagnosis=worst(rows, missing, report) or _told(state, subject, facts),
         desired=_count(facts, "component.desired"),
         ready=_count(facts, "component.ready"),
         minimum=_count(facts, "component.min"),
-        pods=tuple((row.key[1], row.node) for row in rows if trouble(row) is not None or row.waiting),
-        pod_keys=tuple(row.key for row in rows if trouble(row) is not None or row.waiting),
+        pods=tuple((row.key[1], row.node) for row in broken),
+        pod_keys=tuple(row.key for row in broken),
         pool=capacity(state, pool) if known_pool and not brief else None,
         changes=() if brief else tuple(islice(_changes(state, slots, rows, subject, pool, now), CHANGES_SHOWN)),
         parents=_parents(labels, subject),
@@ -76,7 +80,30 @@ def _rows(state: State, subject: Subject, slots: Iterable[Slot]) -> list[PodRow]
     if subject.kind is SubjectKind.NODE:
         keys = sorted(pod.metadata.key for pod in state.objects.pods_on(subject.name))
         return [row for key in keys if (row := state.rows.get(key)) is not None]
-    return [row for slot in slots for _, row in sorted(state.rows_of.get(slot, {}).items())]
+    return [row for slot in slots for row in without_history(state.part(slot), _in_order(state, slot))]
+
+
+def _in_order(state: State, slot: Slot) -> list[PodRow]:
+    return [row for _, row in sorted(state.rows_of.get(slot, {}).items())]
+
+
+def _missing(state: State, slots: Iterable[Slot]) -> list[NotCreated]:
+    return [
+        missing
+        for slot in slots
+        if (part := state.part(slot)) is not None
+        for missing in missing_of(state, slot, part, state.pods_of(slot))
+    ]
+
+
+def _told(state: State, subject: Subject, facts: Facts) -> Diagnosis | None:
+    """What an operator says of a component that lacks replicas and whose pods say nothing."""
+    if subject.kind is not SubjectKind.COMPONENT:
+        return None
+    ready, desired = _count(facts, "component.ready"), _count(facts, "component.desired")
+    if ready is None or desired is None or ready >= desired:
+        return None
+    return told_of(state, slot_of(subject))
 
 
 def _report(

@@ -225,6 +225,13 @@ class Discovery:
         )
         return group.key, group.named(root, place)[0]
 
+    def workload_of(self, kind: str, key: Key) -> Key | None:
+        """The workload that an object of any kind belongs to, by its owners and labels; None if to none."""
+        obj = self._objects.get(kind, *key)
+        root = self._root.get((kind, key)) or (self._rooting.root_of(kind, obj) if obj is not None else None)
+        group = self._group_of.get(root) if root is not None else None
+        return group.key if group is not None else None
+
     # What changes it
 
     def touch(self, kind: str, key: Key) -> None:

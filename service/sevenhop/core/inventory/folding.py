@@ -16,6 +16,7 @@ import msgspec
 from sevenhop.core.inventory.framework import CLAIMABLE, Claim, FrameworkSpec, Place, RootRef
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.workloads import Component, Framework, Registration
+from sevenhop.core.words import counted
 
 ObjectKey = tuple[str, Key]
 
@@ -156,7 +157,9 @@ def _attached(
             attached.setdefault(next(iter(goals)), []).append(root)
         elif not claim.alone:
             what = claim.routes[0].partition("/")[2] if claim.routes else "what it routes to"
-            why = f"routes to {len(goals)} workloads, belongs to none" if goals else f"{what} is not seen here"
+            why = (
+                f"routes to {counted(len(goals), 'workload')}, belongs to none" if goals else f"{what} is not seen here"
+            )
             unused.append(Unused(root.kind, root.key, f"{claim.role}: {why}"))
     return {goal: tuple(routers) for goal, routers in attached.items()}, unused
 

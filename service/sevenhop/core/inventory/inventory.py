@@ -13,8 +13,10 @@ from sevenhop.core.events import Applied, Deleted, Event, SourceChanged, SyncSta
 from sevenhop.core.facts.schema import Facts
 from sevenhop.core.facts.source import RULEBOOK
 from sevenhop.core.incidents.context import SubjectContext
+from sevenhop.core.inventory.blocked import RULES_ON_PODS, TOLD_KINDS
 from sevenhop.core.inventory.changes import changed_object, changes_between
 from sevenhop.core.inventory.contexts import context
+from sevenhop.core.inventory.dra import Touched
 from sevenhop.core.inventory.framework import FrameworkSpec
 from sevenhop.core.inventory.history_keeping import forget_node, forget_pod, remember_node, remember_pod
 from sevenhop.core.inventory.objects import Key
@@ -30,7 +32,9 @@ from sevenhop.core.objects import cluster as objects
 from sevenhop.core.objects.base import Object, condition
 from sevenhop.core.objects.kinds import KINDS
 from sevenhop.core.objects.pod import Pod
-from sevenhop.core.subject import Subject
+from sevenhop.core.placement.devices import CLAIMS as DEVICE_CLAIMS
+from sevenhop.core.placement.devices import SLICES as DEVICE_SLICES
+from sevenhop.core.subject import Subject, SubjectKind
 
 CONTROLLERS = ("ReplicaSet.apps", "StatefulSet.apps", "Deployment.apps", "Job.batch")
 """Kinds that make pods, and may be refused them."""
@@ -38,6 +42,15 @@ CONTROLLERS = ("ReplicaSet.apps", "StatefulSet.apps", "Deployment.apps", "Job.ba
 
 _PLACEMENT_SORTS_OUT = frozenset(("Pod", "Node", "Event"))
 """Kinds whose handlers tell placement themselves, because most of their changes do not concern it."""
+
+_SEEN_BY: dict[SubjectKind, tuple[str, ...]] = {
+    SubjectKind.NODE: ("Node",),
+    SubjectKind.GPU: ("Node",),
+    SubjectKind.POOL: ("Node", "Pod"),
+    SubjectKind.SERVICE: ("Service", "Pod"),
+    SubjectKind.SOURCE: (),  # we always know what we see
+}
+"""Kinds without which nothing can be said of a subject; of all others it is "Pod"."""
 
 Kept = TypeVar("Kept", bound=Object)
 
@@ -76,7 +89,11 @@ class Inventory:
             PDBS: self._on_budget,
             HPAS: self._on_scaler,
             PRIORITY_CLASSES: self._on_priority_class,
+            DEVICE_SLICES: self._on_device_slice,
+            DEVICE_CLAIMS: self._on_device_claim,
             **{kind: partial(self._on_controller, kind) for kind in CONTROLLERS},
+            **{kind: partial(self._on_told, kind) for kind in TOLD_KINDS},
+            **{kind: partial(self._on_rule_on_pods, kind) for kind in RULES_ON_PODS},
         }
 
     # What it answers
@@ -94,6 +111,13 @@ class Inventory:
     def context(self, subject: Subject, now: datetime, *, brief: bool = False) -> SubjectContext | None:
         """What a message needs to know of a subject, or all but pool and changes; None for one that is gone."""
         return context(self.state, subject, now, brief=brief)
+
+    def is_hidden(self, subject: Subject) -> bool:
+        """Whether it cannot be known now how a subject is, or that it is gone: what it is made of is not listed."""
+        hidden = self.state.gate(*_SEEN_BY.get(subject.kind, ("Pod",)))
+        if subject.kind not in (SubjectKind.NODE, SubjectKind.GPU, SubjectKind.SOURCE):
+            hidden = hidden or self.state.belonging_gate()
+        return hidden is not None
 
     # What changes it
 
@@ -251,11 +275,15 @@ class Inventory:
             dirty.pods.add(key)
             forget_pod(state, key)
             self._plugin_moved(before)
+            if before is not None:
+                self._settling.pod_came_or_went(before)
             return
         dirty.services |= state.services.put_pod(key, after.metadata.labels)
         if before is not None and same_but_status and _says_the_same(before, after):
             return
         dirty.pods.add(key)
+        if before is None or before.is_terminating != after.is_terminating:
+            self._settling.pod_came_or_went(after)
         remember_pod(state, key, before, after, self._at)
         self._plugin_moved(after)
 
@@ -288,12 +316,16 @@ class Inventory:
             row = self.state.rows.get((namespace, name))
             if row is not None and not row.ready:
                 self._settling.dirty.pods.add((namespace, name))
+            if row is not None and not row.node:
+                # What the autoscaler says of who waits is told of the pool, also where it makes no other verdict.
+                pool = self.state.pool_of.get((row.workload, row.component), "")
+                self._settling.dirty.pools.update({pool} - {""})
         elif kind in ("ReplicaSet", "StatefulSet", "Job"):
             group = "batch" if kind == "Job" else "apps"
             self._settling.dirty.controllers.add((f"{kind}.{group}", (namespace, name)))
         if self.state.evidence.seen_autoscaler and not had_autoscaler:
             self.state.changed_histories.add(("autoscaler", "seen"))
-            self._settling.dirty.pools.update(self.state.waiting_in)
+            self._settling.dirty.pools |= {*self.state.ledger.pools(), *self.state.waiting_in}
 
     def _on_service(self, key: Key, _before: objects.Service | None, after: objects.Service | None) -> None:
         if after is None:
@@ -306,6 +338,20 @@ class Inventory:
         service = self.state.services.put_slice(before, after)
         if service is not None:
             self._settling.dirty.services.add(service)
+
+    def _on_device_slice(
+        self, key: Key, before: objects.ResourceSlice | None, after: objects.ResourceSlice | None
+    ) -> None:
+        self._devices_moved(self.state.devices.put_slice(key, before, after))
+
+    def _on_device_claim(self, key: Key, _before: object, after: objects.ResourceClaim | None) -> None:
+        self._devices_moved(self.state.devices.put_claim(key, after))
+
+    def _devices_moved(self, touched: Touched) -> None:
+        for name in touched.nodes:
+            self.state.ledger.put_devices(name, self.state.devices.on(name))
+        self._settling.dirty.nodes |= touched.nodes
+        self._settling.dirty.pods |= touched.pods
 
     def _on_budget(
         self, key: Key, before: objects.PodDisruptionBudget | None, after: objects.PodDisruptionBudget | None
@@ -321,6 +367,12 @@ class Inventory:
 
     def _on_controller(self, kind: str, key: Key, _before: object, _after: object) -> None:
         self._settling.controller_moved(kind, key)
+
+    def _on_told(self, kind: str, key: Key, _before: object, _after: object) -> None:
+        self._settling.dirty.controllers.add((kind, key))
+
+    def _on_rule_on_pods(self, kind: str, key: Key, _before: object, _after: object) -> None:
+        self._settling.rules_on_pods_changed(key[1] if kind == "Namespace" else key[0])
 
     def _on_priority_class(self, _key: Key, _before: object, _after: object) -> None:
         self._settling.reread_everything()

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from sevenhop.core.inventory.capacity import NodeFree, PoolCapacity
+from sevenhop.core.inventory.dra import NodeDevices, gpu_devices
 from sevenhop.core.inventory.objects import Key, Objects
 from sevenhop.core.inventory.products import Product, gpu_resources, node_product, pod_gpus
 from sevenhop.core.objects.base import Quantities, condition
@@ -49,7 +50,11 @@ def pool_name(product: Product, resource: str) -> str:
 
 
 class Hold(msgspec.Struct, frozen=True, gc=False):
-    """Accelerators that one pod has, or asks for: ``{"nvidia.com/gpu": 2}``."""
+    """
+    Accelerators that one pod has, or asks for: ``{"nvidia.com/gpu": 2}``.
+
+    Devices that it has by claims stand there under `NodeDevices.resource`: ``{"gpu.nvidia.com": 2}``.
+    """
 
     node: str
     gpus: dict[str, int]
@@ -69,19 +74,21 @@ Held = tuple[int, int]
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):
-    """One node's part of one pool."""
+    """One node's part of one pool; `by_claim` if its devices are held by ResourceClaims."""
 
     pool: str
     resource: str
     capacity: int
     free: NodeFree
     held: dict[Holder, Held]
+    by_claim: bool = False
 
 
 class Sums(msgspec.Struct, gc=False):
     """Of one pool; `blocks` counts nodes by their free GPUs, `held` says who has how much."""
 
     resource: str
+    by_claim: bool = False
     allocatable: int = 0
     bound: int = 0
     releasing: int = 0
@@ -108,6 +115,7 @@ class Ledger:
         self._holds: dict[Key, Hold] = {}
         self._on: dict[str, dict[Key, Hold]] = {}
         self._nodes: dict[str, Node] = {}
+        self._devices: dict[str, tuple[NodeDevices, ...]] = {}
         self._parts: dict[str, tuple[Part, ...]] = {}
         self._sums: dict[str, Sums] = {}
         self._members: dict[str, set[str]] = {}
@@ -191,6 +199,19 @@ class Ledger:
             self._nodes[name] = node
         self._recount(name)
 
+    def put_devices(self, name: str, devices: tuple[NodeDevices, ...]) -> None:
+        """What a node's drivers publish now."""
+        if devices == self._devices.get(name, ()):
+            return
+        self._devices[name] = devices
+        if not devices:
+            del self._devices[name]
+        self._recount(name)
+
+    def devices_on(self, name: str) -> tuple[NodeDevices, ...]:
+        """What a node's drivers publish."""
+        return self._devices.get(name, ())
+
     def _recount(self, name: str) -> None:
         node = self._nodes.get(name)
         after = self._count(node) if node is not None else ()
@@ -213,28 +234,39 @@ class Ledger:
                 del self._members[pool], self._sums[pool]
 
     def _count(self, node: Node) -> tuple[Part, ...]:
+        name = node.metadata.name
         allocatable = devices(node.status.allocatable)
         capacity = devices(node.status.capacity)
-        if not allocatable and not capacity:
+        published = self._devices.get(name, ())
+        if not allocatable and not capacity and not published:
             return ()
         product = node_product(node)
-        holds = self._on.get(node.metadata.name, {}).values()
-        ready, cordoned = is_ready(node) is True, node.spec.unschedulable
         parts: list[Part] = []
         for resource in sorted({*allocatable, *capacity}):
             has = allocatable.get(resource, 0)
-            bound = sum(hold.gpus.get(resource, 0) for hold in holds)
-            releasing = sum(hold.gpus.get(resource, 0) for hold in holds if hold.releasing)
-            free = max(0, has - bound) if ready and not cordoned else 0
-            row = NodeFree(node.metadata.name, has, bound, releasing, free, ready, cordoned)
-            held = _held(resource, holds)
-            parts.append(Part(pool_name(product, resource), resource, capacity.get(resource, has), row, held))
+            parts.append(self._part(node, pool_name(product, resource), resource, has, capacity.get(resource, has)))
+        for each in published:
+            own = Product(name=each.product or product.name, raw=product.raw)
+            pool = pool_name(own, each.resource)
+            part = self._part(node, pool, each.resource, each.usable, each.total, cut=each.cut)
+            parts.append(msgspec.structs.replace(part, by_claim=True))
         return tuple(parts)
+
+    def _part(self, node: Node, pool: str, resource: str, has: int, capacity: int, *, cut: int = 0) -> Part:
+        """`cut`: free as far as pods hold, and yet nobody can have them."""
+        name = node.metadata.name
+        holds = self._on.get(name, {}).values()
+        ready, cordoned = is_ready(node) is True, node.spec.unschedulable
+        bound = sum(hold.gpus.get(resource, 0) for hold in holds)
+        releasing = sum(hold.gpus.get(resource, 0) for hold in holds if hold.releasing)
+        free = max(0, has - bound - cut) if ready and not cordoned else 0
+        row = NodeFree(name, has, bound, releasing, free, ready, cordoned)
+        return Part(pool, resource, capacity, row, _held(resource, holds))
 
     def _add(self, part: Part, sign: int) -> None:
         sums = self._sums.get(part.pool)
         if sums is None:
-            sums = self._sums[part.pool] = Sums(part.resource)
+            sums = self._sums[part.pool] = Sums(part.resource, part.by_claim)
         row = part.free
         sums.allocatable += sign * row.allocatable
         sums.bound += sign * row.bound
@@ -270,21 +302,39 @@ def _shape(parts: Iterable[Part]) -> list[tuple[str, str, int]]:
 def pools(objects: Objects) -> list[PoolCapacity]:
     """The pools of a set of objects, sorted by name, without who waits or could give: for a file of objects."""
     ledger = Ledger()
+    published = gpu_devices(objects)
     for pod in objects.pods().values():
-        ledger.put_pod(pod.metadata.key, hold_of(pod, None, ""))
+        ledger.put_pod(pod.metadata.key, hold_of(pod, None, "", claimed=published.held(pod)))
     for (_, name), node in objects.nodes().items():
+        ledger.put_devices(name, published.on(name))
         ledger.put_node(name, node)
     return [ledger.capacity(name) for name in sorted(ledger.pools())]
 
 
-def hold_of(pod: Pod, workload: Key | None, component: str) -> Hold | None:
-    """What a pod holds on its node; None without node or accelerators, and for one that has finished."""
+def hold_of(pod: Pod, workload: Key | None, component: str, *, claimed: Mapping[str, int] | None = None) -> Hold | None:
+    """
+    What a pod holds on its node; None without node or accelerators, and for one that has finished.
+
+    Args:
+        claimed: Devices that it has by claims.
+    """
     if not pod.spec.node_name or pod.is_finished:
         return None
     gpus = asks(pod)
+    if claimed:
+        served = _served_by_devices(pod)
+        gpus = {**{name: count for name, count in gpus.items() if name not in served}, **claimed}
     if not gpus:
         return None
     return Hold(pod.spec.node_name, gpus, pod.is_terminating, workload, component)
+
+
+def _served_by_devices(pod: Pod) -> frozenset[str]:
+    """Extended resources that the scheduler has made a claim for: they are held once, as devices."""
+    said = pod.status.extended_resource_claim_status or {}
+    mappings = said.get("requestMappings")
+    rows = mappings if isinstance(mappings, list) else []
+    return frozenset(str(row.get("resourceName", "")) for row in rows if isinstance(row, dict))
 
 
 def asks(pod: Pod) -> dict[str, int]:

@@ -21,6 +21,9 @@ class Pending:
 
     A pass is due when the cluster changed for any of them, or when one of them changed itself; between two passes the
     last verdicts stand.
+
+    Attributes:
+        disagreements: How often a verdict came to contradict the scheduler's: it measures our own mistakes.
     """
 
     def __init__(self, placement: Cluster) -> None:
@@ -29,6 +32,7 @@ class Pending:
         self._stale: set[Key] = set()
         self._seen: tuple[int, int] = (-1, -1)
         self._last: datetime | None = None
+        self.disagreements = 0
 
     def watch(self, pod: Key) -> None:
         """This pod waits, and is new or has changed."""
@@ -43,6 +47,10 @@ class Pending:
     def verdict(self, pod: Key) -> Diagnosis | None:
         """As of the last pass; None while there was none."""
         return self._verdicts.get(pod)
+
+    def disagreeing(self) -> int:
+        """Pods for which our verdict contradicts the scheduler's, as of the last pass."""
+        return sum(1 for verdict in self._verdicts.values() if verdict is not None and verdict.disagreement)
 
     def due_at(self) -> datetime | None:
         """When the next pass may run; None if there is nothing to compute, the past if at once."""
@@ -69,6 +77,8 @@ class Pending:
             return False
         before = self._verdicts[key]
         after = self._verdicts[key] = why_pending(self._placement, pod)
+        if after.disagreement and (before is None or not before.disagreement):
+            self.disagreements += 1
         return before != after
 
     def _mark(self) -> tuple[int, int]:

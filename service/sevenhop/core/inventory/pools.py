@@ -15,6 +15,7 @@ from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.read_component import wants_to_run
 from sevenhop.core.inventory.state import Slot, State, component_subject
 from sevenhop.core.inventory.workloads import Component, Tier
+from sevenhop.core.placement.devices import CLAIMS, SLICES
 
 NO_WORKLOAD = "no inference workload: pods that nothing we know could scale"
 
@@ -30,9 +31,11 @@ def read_pool(state: State, name: str) -> Facts:
     """Labels and facts of one pool."""
     queue = list(state.waiting_in.get(name, {}).values())
     top = highest_tier(queue)
-    unknown = state.gate("Node", "Pod") or state.belonging_gate()
+    sums = state.ledger.pools().get(name)
+    kinds = ("Node", "Pod", SLICES, CLAIMS) if sums is not None and sums.by_claim else ("Node", "Pod")
+    unknown = state.gate(*kinds) or state.belonging_gate()
     own = facts.derive(
-        state.ledger.pools().get(name),
+        sums,
         waiting_gpus=sum(each.gpus for each in queue),
         waiting_tier=top.value if top is not None else "",
         reclaimable=_reclaimable(state, name, top) if top is not None else 0,
@@ -68,6 +71,7 @@ def _capacity(state: State, name: str) -> PoolCapacity:
         state.ledger.capacity(name),
         holdings=tuple(_holdings(state, name, highest_tier(queue))),
         waiting=tuple(queue),
+        reserved=state.reserved.get(name, 0),
     )
 
 
@@ -88,7 +92,7 @@ def _holdings(state: State, name: str, top: Tier | None) -> list[Holding]:
         could = gives[workload]
         words = f"could give {could}" if could else "; ".join(reasons.get(workload, ()))
         tier = state.tier_of[known.key].value if known is not None else ""
-        found.append(Holding(workload, tier, gpus, pods, could > 0, words))
+        found.append(Holding(workload, tier, gpus, pods, could > 0, words, could))
     return sorted(found, key=lambda each: (-each.gpus, each.workload or ("~", "~")))
 
 

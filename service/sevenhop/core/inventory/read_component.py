@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,8 +12,10 @@ import msgspec
 from sevenhop.core.facts import component as facts
 from sevenhop.core.facts.labels import of_component, of_workload
 from sevenhop.core.facts.schema import Facts, Unknown, UnknownReason
+from sevenhop.core.inventory.blocked import missing_of
 from sevenhop.core.inventory.capacity import Waiting
 from sevenhop.core.inventory.ledger import WHOLE
+from sevenhop.core.inventory.leftovers import without_history
 from sevenhop.core.inventory.products import wanted_products
 from sevenhop.core.inventory.rows import PodRow
 from sevenhop.core.inventory.state import Slot, State
@@ -21,6 +23,9 @@ from sevenhop.core.inventory.waiting import spell
 from sevenhop.core.inventory.workloads import Component, Tier, Workload
 from sevenhop.core.objects.base import LabelSelector, condition
 from sevenhop.core.objects.cluster import Controller, HorizontalPodAutoscaler, PodDisruptionBudget
+from sevenhop.core.objects.pod import Pod
+from sevenhop.core.placement.constraints import NODE_AFFINITY, SELECTOR, TAINT
+from sevenhop.core.placement.demand import demand_of
 from sevenhop.core.placement.selectors import compile_selector
 
 CANARY = "sevenhop.dev/canary"
@@ -52,7 +57,7 @@ def read_component(state: State, workload: Workload, part: Component, now: datet
     """
     slot = (workload.key, part.name)
     rows = state.pods_of(slot)
-    missing = [m for where, m in state.refused.values() if where == slot]
+    missing = missing_of(state, slot, part, rows)
     waiting = [row for row in rows if row.waiting]
     since, wake = _since(state, slot, rows, waiting, missing, now)
     pool = pool_of(state, part, rows, waiting)
@@ -63,7 +68,7 @@ def read_component(state: State, workload: Workload, part: Component, now: datet
     )
     own = facts.derive(
         part,
-        rows,
+        without_history(part, rows),
         missing=missing,
         since=since,
         rolling=is_rolling(state, workload, rows),
@@ -81,8 +86,8 @@ def _pods_unknown(state: State, rows: Sequence[PodRow]) -> Unknown | None:
     gate = state.gate("Pod") or state.belonging_gate()
     if gate is not None:
         return gate
-    unread = next((row for row in rows if row.unreadable), None)
-    return None if unread is None else Unknown(UnknownReason.UNREADABLE, f"Pod {unread.key[1]}")
+    unread = min((row.key[1] for row in rows if row.unreadable), default=None)
+    return None if unread is None else Unknown(UnknownReason.UNREADABLE, f"Pod {unread}")
 
 
 def _root_unknown(state: State, workload: Workload) -> Unknown | None:
@@ -122,10 +127,11 @@ def pool_of(state: State, part: Component, rows: Sequence[PodRow], waiting: Sequ
     """
     The pool that a component runs in or waits for; empty without GPUs.
 
-    What the pods ask for decides: the product where they name one, else where their siblings run, else the only pool
-    of their resource, else the largest: a pod that takes any product waits for all of them, and is told once.
+    What the pods ask for decides: the product where they name one, else the nodes that selectors, affinity and taints
+    leave to those that wait; of several pools that where their siblings run, else the largest: a pod that takes any
+    product waits for all of them, and is told once.
     """
-    resource = part.gpu_resource or next((row.resource for row in rows if row.resource), "")
+    resource = part.gpu_resource or min((row.resource for row in rows if row.resource), default="")
     if not resource:
         return ""
     pools = {name: sums for name, sums in state.ledger.pools().items() if sums.resource == resource}
@@ -135,6 +141,9 @@ def pool_of(state: State, part: Component, rows: Sequence[PodRow], waiting: Sequ
         if not named:
             return products[0] if resource in WHOLE else f"{products[0]}/{resource}"
         pools = named
+    if len(pools) > 1 and waiting:
+        reachable = _reachable(state, waiting, pools)
+        pools = {name: sums for name, sums in pools.items() if name in reachable} or pools
     if len(pools) == 1:
         return next(iter(pools))
     siblings = Counter(name for row in rows if (name := state.ledger.pool_of_pod(row.key)) in pools)
@@ -143,9 +152,32 @@ def pool_of(state: State, part: Component, rows: Sequence[PodRow], waiting: Sequ
     return min(pools, key=lambda name: (-pools[name].allocatable, name), default=resource)
 
 
+def _reachable(state: State, waiting: Sequence[PodRow], pools: Collection[str]) -> set[str]:
+    """Those of the pools that have a node which nothing but time and other pods keeps the waiting pod from."""
+    pod = _any_pod(state, waiting)
+    found: set[str] = set()
+    if pod is None:
+        return found
+    cluster = state.placement
+    demand = demand_of(pod, cluster.namespace_labels(pod.metadata.namespace))
+    never = SELECTOR | NODE_AFFINITY | TAINT
+    for view, mask in zip(cluster.order, cluster.static_masks(demand.static), strict=True):
+        if not mask & never:
+            found.update(name for name in state.ledger.pools_of(view.name) if name in pools)
+            if len(found) == len(pools):
+                break
+    return found
+
+
 def _wanted(state: State, rows: Sequence[PodRow]) -> tuple[str, ...]:
-    pod = next((found for row in rows if (found := state.objects.pods().get(row.key)) is not None), None)
+    pod = _any_pod(state, rows)
     return wanted_products(pod.spec) if pod is not None else ()
+
+
+def _any_pod(state: State, rows: Iterable[PodRow]) -> Pod | None:
+    """One that speaks for all: of several that differ always the same, in whatever order they came."""
+    row = min(rows, key=lambda each: each.key, default=None)
+    return state.objects.pods().get(row.key) if row is not None else None
 
 
 def _queue(slot: Slot, tier: Tier, waiting: Sequence[PodRow], own: Facts, since: datetime | None) -> Waiting | None:
@@ -218,22 +250,23 @@ def _stated_minimum(state: State, workload: Workload, part: Component, rows: Seq
     by_policy = state.policy.minimum(workload.namespace, workload.name, part.name)
     if by_policy is not None or part.minimum is not None:
         return by_policy
-    pod = next((found for row in rows if (found := state.objects.pods().get(row.key)) is not None), None)
+    pod = _any_pod(state, rows)
     if pod is None or part.pods_per_replica > 1:
         return None
     floors = [
         floor
         for budget in state.budgets.get(workload.namespace, {}).values()
-        if _selects(budget.spec.selector, pod.metadata.labels) and (floor := _floor(budget, part.desired)) is not None
+        if budget_selects(budget.spec.selector, pod.metadata.labels)
+        and (floor := budget_floor(budget, part.desired)) is not None
     ]
     return max(floors, default=None)
 
 
-def _selects(selector: LabelSelector | None, labels: dict[str, str]) -> bool:
+def budget_selects(selector: LabelSelector | None, labels: dict[str, str]) -> bool:
     return selector is not None and compile_selector(selector).matches(labels)
 
 
-def _floor(budget: PodDisruptionBudget, desired: int | None) -> int | None:
+def budget_floor(budget: PodDisruptionBudget, desired: int | None) -> int | None:
     """Kubernetes rounds percentages up, of both kinds."""
     if desired is None:
         return None

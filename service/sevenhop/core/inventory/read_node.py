@@ -10,6 +10,7 @@ from sevenhop.core.facts.schema import Facts
 from sevenhop.core.inventory.rows import is_ready
 from sevenhop.core.inventory.state import Slot, State
 from sevenhop.core.objects.pod import Pod
+from sevenhop.core.placement.devices import SLICES
 
 PLUGIN = "device-plugin"
 _PLUGIN_LABELS = ("app", "name", "k8s-app", "app.kubernetes.io/name", "app.kubernetes.io/component")
@@ -27,6 +28,8 @@ def read_node(state: State, name: str) -> Facts | None:
         seen=state.seen_gpus.get(name),
         plugin_ready=_plugin_ready(pods),
         fails_only_here=_fails_only_here(state, name, pods),
+        published=state.ledger.devices_on(name),
+        published_unknown=state.gate(SLICES),
         nodes_unknown=state.gate("Node") or state.unreadable_gate("Node", ("", name)),
         pods_unknown=state.gate("Pod"),
     )

@@ -68,10 +68,11 @@ def _is_starting(
         else:
             del state.served[key]
         state.changed_histories.add(("served", "/".join(key)))
-    return meant_to_run and not has_served and any(_comes_up(row) for row in rows)
+    return meant_to_run and not has_served and any(comes_up(row) for row in rows)
 
 
-def _comes_up(row: PodRow) -> bool:
+def comes_up(row: PodRow) -> bool:
+    """Whether nothing keeps a pod from becoming ready: it has a node, or nobody said that none takes it."""
     return row.live and row.failure is None and not row.load_overdue and not row.waiting
 
 

@@ -11,27 +11,25 @@ from msgspec.structs import replace
 from sevenhop.core.events import SyncState
 from sevenhop.core.facts import pod as pod_facts
 from sevenhop.core.facts import source as source_facts
-from sevenhop.core.facts.component import NotCreated
 from sevenhop.core.facts.labels import labels, of_pod
 from sevenhop.core.facts.schema import Facts, Unknown
-from sevenhop.core.hops.scheduling_not_created import OWNERS, missing_pods, why_not_created
+from sevenhop.core.inventory.blocked import TOLD_KINDS, lacks, read_refused, read_said
 from sevenhop.core.inventory.capacity import Change
-from sevenhop.core.inventory.ledger import asks, hold_of
+from sevenhop.core.inventory.ledger import hold_of
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.pools import read_pool
 from sevenhop.core.inventory.read_component import Read, read_component
 from sevenhop.core.inventory.read_node import read_node
 from sevenhop.core.inventory.read_pod import read_pod
-from sevenhop.core.inventory.read_service import SLICES, read_service
+from sevenhop.core.inventory.read_service import SLICES, comes_up, read_service
 from sevenhop.core.inventory.read_workload import read_workload
 from sevenhop.core.inventory.rows import PodRow
 from sevenhop.core.inventory.state import Dirty, Slot, State, component_subject
 from sevenhop.core.inventory.wakes import Wakes
 from sevenhop.core.inventory.workloads import Workload
-from sevenhop.core.objects.base import condition
-from sevenhop.core.objects.cluster import Controller
 from sevenhop.core.objects.kinds import KINDS
 from sevenhop.core.objects.pod import Pod
+from sevenhop.core.placement.devices import SLICES as DEVICE_SLICES
 from sevenhop.core.subject import Subject, SubjectKind
 
 _NO_PODS: dict[Key, PodRow] = {}
@@ -93,7 +91,7 @@ class Settling:
             self.dirty.pools |= self._pools()
             return
         self.reread_everything()
-        if kind in ("Pod", "Node"):
+        if kind in ("Pod", "Node", DEVICE_SLICES):
             self.dirty.nodes.update(name for _, name in self._state.objects.nodes())
         if kind in ("Pod", SLICES):
             self._tell.update(self._state.rows)
@@ -104,6 +102,7 @@ class Settling:
             self.reread_workload(workload.key)
         self.dirty.services.update(self._state.services.services)
         self.dirty.pools |= self._pools()
+        self.rules_on_pods_changed("")
 
     def reread_workload(self, key: Key) -> None:
         self.dirty.workloads.add(key)
@@ -117,6 +116,21 @@ class Settling:
         """A controller's spec or status changed: a rollout may have begun or ended, pods may have been refused."""
         self.dirty.controllers.add((kind, key))
         self.dirty.slots |= self._state.families.get((key[0], f"{kind}/{key[1]}"), set())
+
+    def rules_on_pods_changed(self, namespace: str) -> None:
+        """What may forbid a pod of this namespace changed; of every namespace, if it is empty."""
+        spaces = [namespace] if namespace else list(self._state.lacking)
+        for space in spaces:
+            self.dirty.controllers |= self._state.lacking.get(space, set())
+
+    def pod_came_or_went(self, pod: Pod) -> None:
+        """A controller that lacked pods may lack one less now, or one more."""
+        owner = pod.metadata.controller()
+        found = self._state.objects.by_uid(owner.uid) if owner is not None and self._state.lacking else None
+        if found is not None:
+            where = (found[0], found[1].metadata.key)
+            if where in self._state.lacking.get(pod.metadata.namespace, ()):
+                self.dirty.controllers.add(where)
 
     def _pools(self) -> set[str]:
         return {*self._state.ledger.pools(), *self._state.waiting_in}
@@ -147,6 +161,8 @@ class Settling:
                 self.dirty.slots.add((key, name))
             self.dirty.workloads.add(key)
             if before is not after:
+                # What lacks pods here may be found to be of it, or of another one.
+                self.rules_on_pods_changed(key[0])
                 self._replace_workload(key, before, after)
                 state.slots_of[key] = names
                 if after is None:
@@ -197,7 +213,8 @@ class Settling:
         before = ledger.hold(key)
         after = None
         if pod is not None:
-            after = hold_of(pod, *(slot if slot is not None else (None, "")))
+            claimed = self._state.devices.held(pod)
+            after = hold_of(pod, *(slot if slot is not None else (None, "")), claimed=claimed)
         if before == after:
             return
         ledger.put_pod(key, after)
@@ -259,6 +276,7 @@ class Settling:
             or after is None
             or (before.ready, before.live, before.version, before.phase)
             != (after.ready, after.live, after.version, after.phase)
+            or comes_up(before) is not comes_up(after)
         ):
             self.dirty.services |= state.services.of_pod(key)
         self._note_failing(key, before, after)
@@ -291,37 +309,53 @@ class Settling:
                 self._put_row(key, replace(row, pending=state.pending.verdict(key)))
 
     def _read_controllers(self) -> None:
-        state = self._state
         todo, self.dirty.controllers = self.dirty.controllers, set()
         for kind, key in sorted(todo):
-            before = state.refused.get((kind, key))
-            after = self._refused(kind, key)
-            if before == after:
-                continue
-            if after is None:
-                del state.refused[(kind, key)]
+            if kind in TOLD_KINDS:
+                self._read_said(kind, key)
             else:
-                state.refused[(kind, key)] = after
-            self.dirty.slots.update(found[0] for found in (before, after) if found is not None)
+                self._read_refused(kind, key)
 
-    def _refused(self, kind: str, key: Key) -> tuple[Slot, NotCreated] | None:
+    def _read_refused(self, kind: str, key: Key) -> None:
         state = self._state
-        obj = state.objects.get(kind, *key)
-        if not isinstance(obj, Controller) or kind not in OWNERS:
-            return None
-        missing = missing_pods(state.objects, kind, obj)
-        slot = state.discovery.component_of(kind, key) if missing else None
-        if slot is None:
-            return None
-        events = state.evidence.about(kind.partition(".")[0], key, obj.metadata.uid)
-        why = why_not_created(state.objects, kind, obj, events=events)
-        if why is None:
-            return None
-        failed = condition(obj.status.conditions, "ReplicaFailure")
-        since = failed.last_transition_time if failed is not None else None
-        gpus = sum(asks(Pod(spec=obj.spec.template.spec)).values())
-        controller = f"{kind}/{key[1]}"
-        return slot, NotCreated(controller, missing, missing * gpus, since or obj.metadata.creation_timestamp, why)
+        self._note_lacking(kind, key, is_lacking=lacks(state, kind, key))
+        before = state.refused.get((kind, key))
+        after = read_refused(state, kind, key)
+        if before == after:
+            return
+        if after is None:
+            del state.refused[(kind, key)]
+        else:
+            state.refused[(kind, key)] = after
+        self.dirty.slots.update(found[0] for found in (before, after) if found is not None)
+
+    def _read_said(self, kind: str, key: Key) -> None:
+        state = self._state
+        before = state.said.get((kind, key))
+        after = read_said(state, kind, key)
+        self._note_lacking(kind, key, is_lacking=after is not None)
+        if before == after:
+            return
+        if before is not None:
+            del state.said[(kind, key)]
+            if before.workload is not None:
+                here = state.told[before.workload]
+                here.discard((kind, key))
+                if not here:
+                    del state.told[before.workload]
+        if after is not None:
+            state.said[(kind, key)] = after
+            if after.workload is not None:
+                state.told.setdefault(after.workload, set()).add((kind, key))
+        for said in (before, after):
+            if said is not None and said.workload is not None:
+                self.reread_workload(said.workload)
+
+    def _note_lacking(self, kind: str, key: Key, *, is_lacking: bool) -> None:
+        here = self._state.lacking.setdefault(key[0], set())
+        (here.add if is_lacking else here.discard)((kind, key))
+        if not here:
+            del self._state.lacking[key[0]]
 
     def _attribute_changes(self, now: datetime) -> None:
         state = self._state

@@ -10,9 +10,11 @@ import msgspec
 from sevenhop.core.events import SyncState
 from sevenhop.core.facts.component import NotCreated
 from sevenhop.core.facts.schema import Facts, Unknown, UnknownReason
+from sevenhop.core.hops.diagnosis import Diagnosis
 from sevenhop.core.inventory.capacity import PoolCapacity, Waiting
 from sevenhop.core.inventory.changes import ChangeLog
 from sevenhop.core.inventory.discovery import Discovery
+from sevenhop.core.inventory.dra import GpuDevices
 from sevenhop.core.inventory.evidence import Evidence
 from sevenhop.core.inventory.framework import FrameworkSpec
 from sevenhop.core.inventory.history import Loads, Restarts, SeenGpus
@@ -41,6 +43,24 @@ _REASONS = {
 }
 
 
+class Said(msgspec.Struct, frozen=True, gc=False):
+    """
+    What an operator or a queue says of one of its objects.
+
+    Attributes:
+        workload: Whose object it is; None while that is not known.
+        teller: The object, as ``Kind/name``.
+        is_queue: A queue holds it back, as queues do; otherwise an operator says that it failed.
+        since: Since when; None where nothing tells.
+    """
+
+    workload: Key | None
+    teller: str
+    is_queue: bool
+    since: datetime | None
+    diagnosis: Diagnosis
+
+
 class Dirty(msgspec.Struct):
     """What has to be looked at again; emptied by `settle`."""
 
@@ -51,7 +71,7 @@ class Dirty(msgspec.Struct):
     services: set[Key] = set()
     pools: set[str] = set()
     sources: set[str] = set()
-    controllers: set[tuple[str, Key]] = set()  # that may not be able to create their pods
+    controllers: set[tuple[str, Key]] = set()  # that may not be able to create their pods, or say why others may not
 
     def is_clean(self) -> bool:
         return not any(getattr(self, name) for name in self.__struct_fields__)
@@ -66,6 +86,9 @@ class State:
         rows: Of pods that belong to a workload.
         families: (namespace, controller) to the components whose pods it makes; see `rows.made_by`.
         refused: (kind, key) of a controller to its component and what it may not create.
+        said: (kind, key) to what an operator or a queue says is wrong with it; `told` are the keys by workload.
+        lacking: Namespace to the controllers, operators' and queues' objects in it that have fewer pods than they want,
+            or say that something is wrong: what forbids them may change without them.
         failing: Of a component, the pods that fail and the nodes that they are on.
         priority_of: The highest priority among a component's pods.
         tier_of: Of a workload, as last told.
@@ -74,6 +97,7 @@ class State:
         listed_ready: Service to the pods that its EndpointSlices list as ready.
         short_of_gpus: Nodes that advertise fewer GPUs than they should, with both numbers.
         capacities: Of pools that somebody asked about, until something in them changes.
+        reserved: Of pools, GPUs that plans have promised to somebody.
         service_of: Service to the workload that it leads to.
         served: Services that had a ready endpoint since their workload was last meant to run.
         waiting_in: Pool to the components that wait for its GPUs.
@@ -90,6 +114,7 @@ class State:
         self.placement = Cluster(self.objects)
         self.pending = Pending(self.placement)
         self.ledger = Ledger()
+        self.devices = GpuDevices()
         self.services = ServiceIndex()
         self.evidence = Evidence()
         self.changes = ChangeLog()
@@ -99,6 +124,9 @@ class State:
         self.rows_of: dict[Slot, dict[Key, PodRow]] = {}
         self.families: dict[tuple[str, str], set[Slot]] = {}
         self.refused: dict[tuple[str, Key], tuple[Slot, NotCreated]] = {}
+        self.said: dict[tuple[str, Key], Said] = {}
+        self.told: dict[Key, set[tuple[str, Key]]] = {}
+        self.lacking: dict[str, set[tuple[str, Key]]] = {}
         self.restarts: dict[Key, tuple[str, Restarts]] = {}
         self.loads: dict[str, Loads] = {}
         self.seen_gpus: dict[str, SeenGpus] = {}
@@ -117,6 +145,7 @@ class State:
         self.waiting_in: dict[str, dict[Slot, Waiting]] = {}
         self.short_of_gpus: dict[str, tuple[int, int]] = {}
         self.capacities: dict[str, PoolCapacity] = {}
+        self.reserved: dict[str, int] = {}
         self.service_of: dict[Key, Key] = {}
         self.served: dict[Key, bool] = {}
         self.budgets: dict[str, dict[Key, PodDisruptionBudget]] = {}
@@ -155,6 +184,10 @@ class State:
     def unreadable_gate(self, kind: str, key: Key) -> Unknown | None:
         error = self.unreadable.get(kind, {}).get(key)
         return None if error is None else Unknown(UnknownReason.UNREADABLE, f"{kind} {key[1]}")
+
+    def said_of(self, workload: Key) -> list[Said]:
+        """What operators and queues say of a workload, in order of kind and name."""
+        return [self.said[where] for where in sorted(self.told.get(workload, ()))]
 
     def part(self, slot: Slot) -> Component | None:
         workload = self.workloads.get(slot[0])

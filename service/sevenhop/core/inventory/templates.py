@@ -13,6 +13,7 @@ from sevenhop.core.inventory.workloads import Component, Model
 from sevenhop.core.objects.base import Custom, Meta, Object
 from sevenhop.core.objects.cluster import Controller, ResourceClaim, ResourceClaimTemplate
 from sevenhop.core.objects.pod import Pod, PodSpec, PodTemplate
+from sevenhop.core.words import counted
 
 LWS = "LeaderWorkerSet.leaderworkerset.x-k8s.io"
 LWS_NAME = "leaderworkerset.sigs.k8s.io/name"
@@ -105,7 +106,7 @@ def repeated(pod: _Pod, count: int) -> list[_Pod]:
         ValueError: More than any group has: a number that somebody mistyped must not fill the memory.
     """
     if count > _MOST_PODS:
-        raise ValueError(f"a replica of {count} pods; at most {_MOST_PODS} are believed")
+        raise ValueError(f"a replica of {counted(count, 'pod')}; at most {_MOST_PODS} are believed")
     return [pod] * count
 
 

@@ -114,6 +114,8 @@ class Cluster:
             pod = self.objects.pods().get(key)
             if pod is not None:
                 self._add_pod(pod)
+            if self._absence:
+                self._update_absence(pod)
         elif kind == "Node":
             self._update_node(key[1])
         elif kind == "Event":
@@ -128,6 +130,18 @@ class Cluster:
             if kind in _DEVICE_KINDS:
                 self._ledger = None
             self.epoch += 1
+
+    def _update_absence(self, pod: Pod | None) -> None:
+        """A pod that runs may prove that what it uses exists; one that ends takes its proof along."""
+        runs = pod is not None and bool(pod.spec.node_name) and not pod.is_finished and not pod.is_terminating
+        for kind, is_absent in list(self._absence.items()):
+            named = _REFERENCES.get(kind)
+            if named is None or self.objects.of(kind):
+                continue
+            proves = pod is not None and runs and bool(named(pod))
+            if proves if is_absent else not runs:
+                del self._absence[kind]
+                self.epoch += 1
 
     def _update_event(self, key: Key) -> None:
         if self._events is None:

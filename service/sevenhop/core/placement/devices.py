@@ -78,7 +78,9 @@ class DeviceLedger:
         self.by_claim: dict[Key, tuple[DeviceKey, ...]] = {}
         for key, claim in cast("Mapping[Key, ResourceClaim]", objects.of(CLAIMS)).items():
             if claim.status.allocation is not None:
-                self.take(key, tuple((r.driver, r.pool, r.device) for r in claim.status.allocation.devices.results))
+                results = claim.status.allocation.devices.results
+                # Whoever monitors a device with admin access takes it from nobody.
+                self.take(key, tuple((r.driver, r.pool, r.device) for r in results if not r.admin_access))
 
     def take(self, claim: Key, devices: tuple[DeviceKey, ...]) -> None:
         """The claim holds these devices from now on."""

@@ -129,13 +129,15 @@ def _candidates(
 
     Where more than room is in the way each try is costly, so fewer are enough.
     """
-    needs = class_of(cluster, pod).demand.needs
+    demand = class_of(cluster, pod).demand
+    needs = demand.needs
     priority = pod.spec.priority or 0
     out: list[_Candidate] = []
     costly = 0
     for view in lower:
         is_room = not evaluation.masks[view.index] & ((1 << c.RESOURCE_SHIFT) - 1) & ~c.TOO_MANY_PODS
-        if is_room and not view.nominated:
+        # Whom the pod wants beside it may be among those that leave: then room alone does not do.
+        if is_room and not view.nominated and not demand.affinity:
             each = _make_room(view, needs, priority, budgets)
         elif costly < _MOST_COSTLY:
             with cluster.hushed():

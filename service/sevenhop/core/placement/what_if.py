@@ -85,7 +85,7 @@ def _place(cluster: Cluster, pod: Pod) -> tuple[WhatIf, list[Callable[[], None]]
     nodes = tuple(cluster.order[i].name for i in evaluation.groups().get(0, ()))
     if nodes:
         view = _choose(cluster, nodes)
-        back = cluster.place(pod, view.name, _devices(cluster, pod, view))
+        back = cluster.place(pod, view.name, devices_for(cluster, pod, view))
         return WhatIf(pod=key, fits=True, nodes=nodes, reason=f"fits on {_some(nodes)}", unmodelled=left_out), [back]
     lowest = cluster.lowest_priority()
     may_preempt = lowest is not None and lowest < (pod.spec.priority or 0)
@@ -94,7 +94,7 @@ def _place(cluster: Cluster, pod: Pod) -> tuple[WhatIf, list[Callable[[], None]]
         undo: list[Callable[[], None]] = []
         for victim in room.victims:
             cluster.remove(victim, undo)
-        undo.append(cluster.place(pod, room.node, _devices(cluster, pod, cluster.views[room.node])))
+        undo.append(cluster.place(pod, room.node, devices_for(cluster, pod, cluster.views[room.node])))
         text = f"fits after the scheduler has preempted {_some([f'{ns}/{name}' for ns, name in room.victims])}"
         answer = WhatIf(pod=key, fits=True, nodes=room.nodes, reason=text, preempts=room.victims, unmodelled=left_out)
         return answer, undo
@@ -111,7 +111,8 @@ def _choose(cluster: Cluster, names: Sequence[str]) -> NodeView:
     return max(views, key=lambda v: (v.free.get("cpu", 0), v.free.get("memory", 0), v.name))
 
 
-def _devices(cluster: Cluster, pod: Pod, view: NodeView) -> Mapping[Key, tuple[DeviceKey, ...]]:
+def devices_for(cluster: Cluster, pod: Pod, view: NodeView) -> Mapping[Key, tuple[DeviceKey, ...]]:
+    """What the claims of a pod would be given on a node that it fits on; empty without claims."""
     claims, keys = claims_demand(cluster, pod)
     wanted = class_of(cluster, pod)
     needs = list(claims.needs)

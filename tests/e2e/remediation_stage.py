@@ -1,0 +1,228 @@
+"""`sevenhop run` with remediation on, and what a person sees of it: buttons in Slack, plans, runs, pages."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from sevenhop.cli.cluster import ask_service
+from tests.e2e.service import Service
+from tests.e2e.slack import FakeSlack, shown
+from tests.fakes.pagerduty_server import KEY
+from tests.fakes.slack_server import APP_TOKEN
+from tests.shared import ROOT
+from tests.testbed.client import Object
+from tests.testbed.cluster import Cluster
+from tests.testbed.waiting import eventually
+
+SHORT = "component-short-of-gpus"
+PLAYBOOK = "free-gpu-capacity"
+ALLOWED, ALLOWED_TOO, STRANGER = "U0KIM", "U0LEE", "U0GUEST"
+"""Of the local Slack; the first two are the on-call group."""
+
+LEASE_S = 50
+APPROVER = "system:serviceaccount:approvers:alice"
+
+Row = dict[str, Any]
+
+
+def hurried_playbook(folder: Path, **times: str) -> Path:
+    """The shipped playbooks, that of our story with other times and wider budgets; the folder that they stand in."""
+    target = folder / "playbooks"
+    shutil.copytree(ROOT / "playbooks", target, ignore=shutil.ignore_patterns("*.test.yaml"))
+    text = (ROOT / "playbooks" / f"{PLAYBOOK}.yaml").read_text("utf-8")
+    for key, value in {"most_concurrent": "20", "most_runs_per_day": "1000", **times}.items():
+        text, found = re.subn(rf"(?m)^{key}: .*$", f"{key}: {value}", text)
+        assert found == 1, f"{PLAYBOOK} says nothing of {key}"
+    (target / f"{PLAYBOOK}.yaml").write_text(text, "utf-8")
+    return target
+
+
+class PagerDuty:
+    """The local PagerDuty as a process that outlives the services under test."""
+
+    def __init__(self, base_url: str) -> None:
+        self.base_url = base_url
+
+    @property
+    def settings(self) -> Row:
+        return {"type": "pagerduty", "routing_key": KEY, "base_url": self.base_url}
+
+    def about(self, text: str) -> list[Row]:
+        """Its incidents that mention this."""
+        with urllib.request.urlopen(f"{self.base_url}/_fake/incidents", timeout=10) as answer:
+            return [incident for incident in json.load(answer) if text in json.dumps(incident)]
+
+
+@contextlib.contextmanager
+def pagerduty_process() -> Iterator[PagerDuty]:
+    command = [sys.executable, "-m", "tests.fakes.pagerduty_server", "--port", "0"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield PagerDuty(process.stdout.readline().strip())
+    finally:
+        process.terminate()
+        process.communicate(timeout=10)
+
+
+class Stage:
+    """
+    A service that may act on the cluster, and those who talk with it.
+
+    Args:
+        times: Of the playbook, such as ``lease="20s"``.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        cluster: Cluster,
+        slack: FakeSlack,
+        pagerduty: PagerDuty,
+        *,
+        name: str,
+        times: Mapping[str, str],
+        more: Mapping[str, Any] | None = None,
+        user: str = "admin",
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.cluster, self.slack, self.pagerduty = cluster, slack, pagerduty
+        self.port = 0  # of its HTTP door, if it has one
+        settings = {
+            "playbooks": [str(hurried_playbook(folder, **times))],
+            "remediation": {
+                "playbooks": {PLAYBOOK: {"mode": "approve"}},
+                "approvers": ["slack-group:S0ONCALL", "unix:root", f"kubernetes:{APPROVER}"],
+                "breaker": {"most_failures": 1000},
+            },
+            "receivers": {
+                "console": {"type": "console"},
+                "slack": {**slack.settings, "app_token": APP_TOKEN},
+                "pagerduty": pagerduty.settings,
+            },
+            **(more or {}),
+        }
+        self.service = Service(
+            folder / "service", cluster.kubeconfig(user), slack=slack, rules=(SHORT,), name=name, more=settings
+        )
+
+    # What there is
+
+    def plans(self, about: str) -> list[Row]:
+        """Plans whose need or donor has this text, what is open first."""
+        return [row for row in self.service.rows("plans") if about in row["for"] or about in row["incident"]]
+
+    def plan(self, about: str, state: str = "proposed", *, but: str = "", timeout: float = 40) -> Row:
+        """The plan in this state as soon as there is one."""
+
+        def look() -> Row | None:
+            return next((row for row in self.plans(about) if row["state"] == state and row["plan"] != but), None)
+
+        try:
+            return eventually(look, timeout=timeout, every=0.2)
+        except TimeoutError:
+            seen = json.dumps(self.plans(about), indent=1)
+            raise TimeoutError(
+                f"no {state} plan about {about} after {timeout:g} s; there are {seen}; "
+                f"Slack shows {[shown(m) for m in self.slack.messages_about(about)]}"
+            ) from None
+
+    def state_of(self, plan_id: str) -> str:
+        return next((row["state"] for row in self.service.rows("plans") if row["plan"] == plan_id), "")
+
+    def wait_for(self, plan_id: str, *states: str, timeout: float = 40) -> Row:
+        """The plan as `describe` shows it, once it is in one of these states."""
+        try:
+            eventually(lambda: self.state_of(plan_id) in states, timeout=timeout, every=0.2)
+        except TimeoutError:
+            history = "\n".join(self.describe(plan_id)["history"])
+            raise TimeoutError(f"plan {plan_id} is {self.state_of(plan_id)}, not {states}:\n{history}") from None
+        return self.describe(plan_id)
+
+    def describe(self, plan_id: str) -> Row:
+        answer = self.service.ask("describe", "plan", plan_id, "-o", "json")
+        assert answer.returncode == 0, answer.stderr
+        found: Row = json.loads(answer.stdout)
+        return found
+
+    def told(self, about: str) -> str:
+        """All that the newest message about this shows; empty without one."""
+        found = self.slack.messages_about(about)
+        return shown(found[-1]) if found else ""
+
+    def wait_told(self, about: str, *texts: str, timeout: float = 30) -> str:
+        """The message, once it shows these texts."""
+        try:
+            return eventually(
+                lambda: (seen := self.told(about)) and all(t in seen for t in texts) and seen,
+                timeout=timeout,
+                every=0.2,
+            )
+        except TimeoutError:
+            raise TimeoutError(f"{texts} not all in:\n{self.told(about)}") from None
+
+    # What people do
+
+    def click(self, user: str, verb: str, about: str) -> None:
+        """A button below the newest message about this, over Socket Mode; waits until there is one."""
+
+        def press() -> bool:
+            message = self.slack.messages_about(about)[-1]
+            body = {"user": user, "action": f"sevenhop.{verb}", "ts": message["ts"]}
+            url = self.slack.base_url.removesuffix("api/") + "_fake/click"
+            request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+            try:
+                with urllib.request.urlopen(request, timeout=10):
+                    return True
+            except urllib.error.HTTPError as error:
+                if error.code != 409:
+                    raise
+                return False
+
+        eventually(press, timeout=20, every=0.2, what=f"a button {verb} about {about}")
+
+    def whispers(self, user: str) -> list[str]:
+        """What one person was told privately."""
+        url = self.slack.base_url.removesuffix("api/") + "_fake/whispers"
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return [whisper["text"] for whisper in json.load(answer) if whisper["user"] == user]
+
+    def wait_whisper(self, user: str, text: str) -> str:
+        return eventually(
+            lambda: next((w for w in reversed(self.whispers(user)) if text in w), ""),
+            timeout=15,
+            every=0.2,
+            what=f"{user} to be told {text!r}, was told {self.whispers(user)}",
+        )
+
+    def switch(self, *, on: bool) -> None:
+        """The kill switch, by this host's user."""
+        body = {"on": on, "comment": "a test", "request": ""}
+        answer = ask_service(self.service.state, "POST", "/switch", body)
+        assert answer is not None and answer["accepted"], answer
+
+
+def events_on(cluster: Cluster, namespace: str, name: str) -> list[str]:
+    """Reasons of the Kubernetes Events on an object, of ours."""
+    found = cluster.client.list("v1", "Event", namespace, fields=f"involvedObject.name={name}")
+    return [event["reason"] for event in found if "sevenhop" in json.dumps(event.get("source", {}))
+            or "sevenhop" in str(event.get("reportingComponent", ""))]  # fmt: skip
+
+
+def borrowed(found: Object) -> str:
+    """The mark of a loan on a donor; empty without one."""
+    return str(found["metadata"].get("annotations", {}).get("sevenhop.dev/borrowed", ""))
+
+
+def later(look: Callable[[], Any], timeout: float = 30, what: str = "") -> Any:
+    return eventually(look, timeout=timeout, every=0.2, what=what)
