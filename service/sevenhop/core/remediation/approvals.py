@@ -18,7 +18,7 @@ from sevenhop.core.remediation.guards_question import Approval
 from sevenhop.core.remediation.permit import GuardName, Purpose, Refusal
 from sevenhop.core.remediation.person import Person
 from sevenhop.core.remediation.playbook import Playbook
-from sevenhop.core.remediation.runs import STALE, can_give_back, give_back
+from sevenhop.core.remediation.runs import STALE, can_give_back, give_back, stays
 from sevenhop.core.remediation.states import PlanState
 
 Guards = Callable[[Case], tuple[Refusal, ...]]
@@ -142,7 +142,7 @@ def _undo(case: Case, event: Decided, now: datetime) -> Decision:
             accepted=True,
             text=f"plan {case.id} is stopped; nothing was changed",
         )
-    if case.stage in (Stage.LENT, Stage.EXTENSION):
+    if case.stage in (Stage.LENT, Stage.EXTENSION) or stays(case):
         return _restore(case, event, now)
     if case.stage in (Stage.UNDOING, Stage.RESTORING):
         return _refused(case, event, now, f"plan {case.id} is being given back already")
@@ -167,7 +167,7 @@ def _extend(case: Case, event: Decided, now: datetime) -> Decision:
 
 
 def _restore(case: Case, event: Decided, now: datetime) -> Decision:
-    lent = case.stage in (Stage.LENT, Stage.EXTENSION)
+    lent = case.stage in (Stage.LENT, Stage.EXTENSION) or stays(case)
     if not lent and case.state is not PlanState.UNKNOWN:
         return _refused(case, event, now, f"{_as_it_is(case)}; there is nothing to give back")
     if not can_give_back(case):
@@ -175,7 +175,7 @@ def _restore(case: Case, event: Decided, now: datetime) -> Decision:
     why = f"given back by {name_of(event.person)}"
     after = noted(case, now, f"decision.{event.verb}", why, who_of(event.person, event.via))
     after = give_back(after, Purpose.RESTORE, why, now)
-    return Decision(case=after, accepted=True, text=f"plan {case.id}: the donors get their replicas back now")
+    return Decision(case=after, accepted=True, text=f"plan {case.id} is being taken back")
 
 
 def _as_it_is(case: Case) -> str:

@@ -10,6 +10,7 @@ from sevenhop.core.incidents.plans import NO_WORDS, PlanWords
 from sevenhop.core.incidents.text import plain, shorten
 from sevenhop.core.remediation.case import Case, Stage, lines_of
 from sevenhop.core.remediation.plan import Answer, NoPlanReason, Plan
+from sevenhop.core.remediation.runs import stays
 from sevenhop.core.remediation.states import PlanState
 
 QUESTION_MOST = 299
@@ -71,7 +72,7 @@ def buttons_of(case: Case) -> tuple[str, ...]:
         return (Verb.EXTEND, Verb.RESTORE)
     if case.stage is Stage.LENT:
         return (Verb.RESTORE,)
-    if case.stage is Stage.VERIFYING:
+    if case.stage is Stage.VERIFYING or stays(case):
         return (Verb.UNDO,)
     return ()
 

@@ -16,6 +16,7 @@ from sevenhop.core.objects.cluster import Node
 from sevenhop.core.placement.selectors import compile_selector
 from sevenhop.core.remediation.action import Action, ObjectRef, Scale, Value
 from sevenhop.core.remediation.case import Case
+from sevenhop.core.remediation.consent import refusal_for
 from sevenhop.core.remediation.guards_breaker import Breaker
 from sevenhop.core.remediation.guards_question import PastRun, PodBudget, Question, Switch, Target, touched
 from sevenhop.core.remediation.live import Unseen, done_of, held, is_gone, live_pods, object_of, sight_of, value_at
@@ -110,7 +111,8 @@ def targets_of(
             continue
         values = tuple(_values(obj, pointers.get(ref, ())))
         if scale is None:
-            yield Target(ref=here, values=() if only_mark else values)
+            no = "" if purpose.gives_back else refusal_for(state, ref)
+            yield Target(ref=here, values=() if only_mark else values, opted_out=no)
             continue
         ruler = _rule(state, scaling, scale)
         conflict = ruler if isinstance(ruler, Conflict) and not purpose.gives_back else None

@@ -36,6 +36,11 @@ def can_give_back(case: Case) -> bool:
     return any(not isinstance(action, EvictPod) for action in case.plan.actions)
 
 
+def stays(case: Case) -> bool:
+    """Whether it helped, has no lease, and can still be taken back by a person, as a cordon can."""
+    return case.state is PlanState.SUCCEEDED and case.is_over and not case.others and can_give_back(case)
+
+
 def after_step(case: Case, event: StepDone, at: Moment) -> Case:
     """
     The case after an answer.

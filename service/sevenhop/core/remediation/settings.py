@@ -36,7 +36,7 @@ class RemediationSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     playbooks: dict[str, Playbook] = {}
     freezes: tuple[Freeze, ...] = ()
-    breaker: BreakerLimits = BreakerLimits(most_failures=3, window=timedelta(hours=1))
+    breaker: BreakerLimits = BreakerLimits()
     guard_limits: GuardLimits = GuardLimits()
     kill_switch: bool = False
     replan_every: timedelta = timedelta(seconds=5)

@@ -9,13 +9,9 @@ from typing import Any
 from sevenhop.core.objects.base import Object
 from sevenhop.core.remediation.action import Edit, ObjectRef
 from sevenhop.core.remediation.borrowed import BORROWED, decode_borrow
+from sevenhop.core.remediation.consent import ALLOW, REMEDIATION, refusal_in
 from sevenhop.core.remediation.reduction import Conflict, ConflictReason
 from sevenhop.frameworks.scaling.way import called
-
-REMEDIATION = "sevenhop.dev/remediation"
-"""Annotation: ``off`` keeps Sevenhop from changing it; ``allow`` lets it change what stands in Git."""
-
-_ALLOW, _OFF = "allow", "off"
 
 _ARGO_ID = "argocd.argoproj.io/tracking-id"
 _ARGO_LABEL = "argocd.argoproj.io/instance"
@@ -33,15 +29,11 @@ _FLUX_SKIPS = {
 
 
 def opted_out(objects: Iterable[tuple[ObjectRef, Object]]) -> Conflict | None:
-    """A word that is not ours counts as no: its author meant something by it."""
+    """The first owner who says no."""
     for ref, obj in objects:
-        word = obj.metadata.annotations.get(REMEDIATION)
-        if word is None or word == _ALLOW:
-            continue
-        said = "" if word == _OFF else f", which is not a word of ours ({_ALLOW}, {_OFF}) and is taken as {_OFF}"
-        return Conflict(
-            ConflictReason.OPTED_OUT, f"{called(ref)} says {REMEDIATION}: {json.dumps(word)}{said}; remove it to allow"
-        )
+        no = refusal_in(obj.metadata.annotations, called(ref))
+        if no:
+            return Conflict(ConflictReason.OPTED_OUT, no)
     return None
 
 
@@ -74,13 +66,13 @@ def in_git(objects: Iterable[tuple[ObjectRef, Object]], edits: Mapping[ObjectRef
     """
     for ref, obj in objects:
         keeper = _keeper(obj)
-        if not keeper or obj.metadata.annotations.get(REMEDIATION) == _ALLOW:
+        if not keeper or obj.metadata.annotations.get(REMEDIATION) == ALLOW:
             continue
         if keeper == "Argo CD" and _is_not_applied(obj, edits.get(ref, ())):
             continue
         return Conflict(
             ConflictReason.GITOPS,
-            f'{keeper} keeps {called(ref)} as it stands in Git and may set it back; {REMEDIATION}: "{_ALLOW}" on it '
+            f'{keeper} keeps {called(ref)} as it stands in Git and may set it back; {REMEDIATION}: "{ALLOW}" on it '
             "says that it does not",
         )
     return None

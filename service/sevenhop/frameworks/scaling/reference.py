@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from sevenhop.core.remediation.consent import REMEDIATION
 from sevenhop.core.remediation.reduction import Chooser, ConflictReason, ScalingSpec, ScalingTable
 from sevenhop.frameworks.scaling import SCALING
 from sevenhop.frameworks.scaling.conflicts import READS
-from sevenhop.frameworks.scaling.consent import REMEDIATION
 
 _INTRO = f"""# What is patched to scale down
 

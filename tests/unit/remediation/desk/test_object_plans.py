@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sevenhop.core.alerts.alert import Alert, AlertState
 from sevenhop.core.effects import Act
@@ -18,6 +19,9 @@ from sevenhop.core.inventory.inventory import Inventory
 from sevenhop.core.inventory.policy import Policy
 from sevenhop.core.objects.base import Object, OwnerRef
 from sevenhop.core.remediation.action import Cordon, EvictPod
+from sevenhop.core.remediation.approvals import decide
+from sevenhop.core.remediation.cards import buttons_of
+from sevenhop.core.remediation.case import Case, Stage
 from sevenhop.core.remediation.object_plans import evidence_for, plan_object
 from sevenhop.core.remediation.permit import Permit, Purpose
 from sevenhop.core.remediation.plan import Answer, NoPlanReason
@@ -247,3 +251,19 @@ def test_a_removed_pod_that_does_not_help_cannot_be_put_back() -> None:
     assert after.state is PlanState.FAILED
     assert "cannot be undone" in after.why
     assert machine.acts == []
+
+
+def test_a_cordon_that_helped_is_undone_by_a_person() -> None:
+    """A cordon has no lease: it stays until an approver takes it back, once."""
+    found = answer(inventory(*chat()), CORDON, Subject(SubjectKind.NODE, "", "gpu-1"))
+    assert found.plan is not None
+    case = Case(plan=found.plan, state=PlanState.SUCCEEDED, since=at(20), stage=Stage.OVER, started_at=at(10))
+    assert buttons_of(case) == (Verb.UNDO,)
+    playbook = replace(CORDON, approvers=("slack:U-ann",))
+    event = Decided(at=at(30), request_id="u", person=person("ann", 30), verb=Verb.UNDO, plan_id=case.id, via="slack")
+    decision = decide(case, event, playbook, lambda _: (), at(30))
+    assert decision.accepted
+    assert decision.case.asked is not None
+    assert decision.case.asked.purpose is Purpose.RESTORE
+    again = decide(decision.case, replace(event, request_id="v"), playbook, lambda _: (), at(31))
+    assert not again.accepted

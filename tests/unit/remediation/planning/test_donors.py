@@ -91,7 +91,7 @@ REFUSED: dict[str, tuple[Callable[[], World], str, str]] = {
     "its owner says no": (
         lambda: _world(annotations={"sevenhop.dev/remediation": "off"}),
         "opted-out",
-        "sevenhop.dev/remediation: off",
+        'sevenhop.dev/remediation: "off"',
     ),
     "its namespace says no": (_namespace_says_no, "opted-out", "Namespace prod"),
     "it has given already": (lambda: _world(annotations={"sevenhop.dev/borrowed": "{}"}), "borrowed", "given already"),

@@ -13,6 +13,7 @@ from sevenhop.core.inventory.state import Slot, State, component_subject
 from sevenhop.core.inventory.workloads import Component, Tier, Workload
 from sevenhop.core.objects.cluster import Controller
 from sevenhop.core.objects.pod import Pod
+from sevenhop.core.remediation.consent import refusal_in
 from sevenhop.core.remediation.plan import Considered
 from sevenhop.core.remediation.planning.reservations import Reservations
 from sevenhop.core.remediation.planning.victims import Unit, units_of
@@ -20,7 +21,6 @@ from sevenhop.core.remediation.planning.words import slot_name
 from sevenhop.core.remediation.reduction import Chooser, Conflict, ConflictReason, Ruler, ScalingSpec, ScalingTable
 from sevenhop.core.remediation.view import view_of
 
-OPT_OUT = "sevenhop.dev/remediation"
 BORROWED = "sevenhop.dev/borrowed"
 
 
@@ -165,8 +165,9 @@ def _annotation_of(state: State, ruler: Ruler) -> tuple[str, str] | None:
 
 
 def _reads(annotations: dict[str, str], where: str) -> tuple[str, str] | None:
-    if annotations.get(OPT_OUT, "").lower() == "off":
-        return ConflictReason.OPTED_OUT, f"its owner says no: {OPT_OUT}: off on {where}"
+    no = refusal_in(annotations, where)
+    if no:
+        return ConflictReason.OPTED_OUT, no
     if annotations.get(BORROWED):
         return ConflictReason.BORROWED, f"it has given already ({BORROWED} on {where})"
     return None
