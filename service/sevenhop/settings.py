@@ -12,13 +12,17 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from sevenhop.channels.console.settings import ConsoleSettings
+from sevenhop.channels.pagerduty.settings import PagerDutySettings
 from sevenhop.channels.slack.settings import SlackSettings
 from sevenhop.channels.webhook.settings import WebhookSettings
 from sevenhop.durations import Duration
 from sevenhop.durations import parse_duration as parse_duration
+from sevenhop.settings_remediation import RemediationSettings
+from sevenhop.telemetry.settings import TelemetrySettings
+from sevenhop.web.listen import parse_listen
 
 ENV_PREFIX = "SEVENHOP__"
 
@@ -54,6 +58,10 @@ class KubernetesSettings(_Section):
     )
 
 
+def _tiers_by_priority() -> dict[Literal["critical", "standard"], int]:
+    return {"critical": 1_000_000, "standard": 0}
+
+
 class PolicySettings(_Section):
     """What objects themselves do not say; the annotations sevenhop.dev/tier and sevenhop.dev/owner win."""
 
@@ -62,6 +70,20 @@ class PolicySettings(_Section):
     )
     priority_classes: dict[str, Literal["critical", "standard", "batch"]] = Field(
         default_factory=dict, description="PriorityClass name to tier, tried after the namespaces."
+    )
+    default_tier: Literal["critical", "standard", "batch", ""] = Field(
+        "",
+        description=(
+            "Tier of a workload that no annotation, namespace or PriorityClass name tells of; empty lets the value of "
+            "its pods' priority decide."
+        ),
+    )
+    priority_tiers: dict[Literal["critical", "standard"], int] = Field(
+        default_factory=_tiers_by_priority,
+        description=(
+            "Tier to the least value of the pods' priority that stands for it; below all of them it is batch. A "
+            "cluster without PriorityClasses has 0 everywhere: everything is standard there, not everything batch."
+        ),
     )
     owners: dict[str, str] = Field(
         default_factory=dict, description="Shell pattern on the namespace to owner, for workloads that name none."
@@ -73,6 +95,13 @@ class PolicySettings(_Section):
     ignored_namespaces: list[str] = Field(
         default_factory=list, description="Shell patterns: what lives there counts as capacity and is no workload."
     )
+
+    @field_validator("priority_tiers")
+    @classmethod
+    def _ascend(cls, tiers: dict[str, int]) -> dict[str, int]:
+        if len(tiers) > 1 and tiers["critical"] <= tiers["standard"]:
+            raise ValueError("critical must ask for a higher priority than standard, or nobody is standard")
+        return tiers
 
 
 class IncidentSettings(_Section):
@@ -91,10 +120,47 @@ class IncidentSettings(_Section):
             "it is told as ended."
         ),
     )
+    rehome_wait: Duration = Field(
+        timedelta(seconds=30),
+        description="Wait before the first message about symptoms whose cause has just ended: most end by themselves.",
+    )
+    reopen_within: Duration = Field(
+        timedelta(minutes=5),
+        description="What comes back so soon after it ended is the same episode: told in the same message.",
+    )
+    flap_window: Duration = Field(
+        timedelta(hours=1), description="Openings of one incident are counted within it, to see whether it flaps."
+    )
+    flap_limit: int = Field(
+        3,
+        ge=1,
+        description="More openings than this within flap_window are flapping: told by edits only, which wake nobody.",
+    )
+    flap_hold: Duration = Field(
+        timedelta(minutes=10), description="What flapped and then stays open for so long is told aloud again."
+    )
     link: str = Field("", description="Address of your runbooks; shown at the end of each message.")
 
 
-Receiver = Annotated[SlackSettings | WebhookSettings | ConsoleSettings, Field(discriminator="type")]
+class WebSettings(_Section):
+    """The HTTP door: health, Slack's requests, decisions with a bearer token."""
+
+    listen: str = Field(
+        "", description="host:port to listen on, such as 127.0.0.1:8080; empty listens nowhere, which is the default."
+    )
+    tls_certificate: Path | None = Field(None, description="PEM file; renewed files are picked up within a minute.")
+    tls_key: Path | None = Field(None, description="PEM file.")
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> WebSettings:
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("tls_certificate and tls_key go together")
+        if self.listen:
+            parse_listen(self.listen)
+        return self
+
+
+Receiver = Annotated[SlackSettings | PagerDutySettings | WebhookSettings | ConsoleSettings, Field(discriminator="type")]
 
 
 def _console_only() -> dict[str, Receiver]:
@@ -122,9 +188,15 @@ class Settings(_Section):
     rules: list[Path] = Field(
         default_factory=list, description="Folders or files of rules; empty takes the shipped ones."
     )
+    playbooks: list[Path] = Field(
+        default_factory=list, description="Folders or files of playbooks; empty takes the shipped ones."
+    )
     kubernetes: KubernetesSettings = Field(default_factory=KubernetesSettings)
     policy: PolicySettings = Field(default_factory=PolicySettings)
     incidents: IncidentSettings = Field(default_factory=IncidentSettings)
+    web: WebSettings = Field(default_factory=WebSettings)
+    remediation: RemediationSettings = Field(default_factory=RemediationSettings)
+    telemetry: TelemetrySettings = Field(default_factory=lambda: TelemetrySettings())
     receivers: dict[str, Receiver] = Field(default_factory=_console_only, description="Name to receiver.")
     route: RouteSettings = Field(
         default_factory=lambda: RouteSettings.model_validate({"receiver": ""}),

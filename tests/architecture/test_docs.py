@@ -26,6 +26,8 @@ from sevenhop.core.incidents import message
 from sevenhop.core.objects.kinds import kind_of
 from sevenhop.core.subject import HOPS
 from sevenhop.rulebook.load import load_rulebook
+from sevenhop.rulebook.playbook_load import load_playbooks
+from sevenhop.rulebook.playbook_testing import run_playbook_tests
 from sevenhop.rulebook.testing import run_tests
 from sevenhop.settings import load_settings
 from tests.shared import ROOT
@@ -235,6 +237,13 @@ def test_yaml_examples_load(page: Path, example: Example, tmp_path: Path) -> Non
         assert [str(p) for p in (*book.problems, *report.problems)] == []
         assert [str(f) for result in report.results for f in result.failures] == []
         assert report.results
+    elif "steps" in data or "playbook" in data:
+        folder = write_playbooks(page, tmp_path)
+        playbooks = load_playbooks([folder])
+        told = run_playbook_tests(playbooks, [folder])
+        assert [str(p) for p in (*playbooks.problems, *told.problems)] == []
+        assert [str(f) for result in told.results for f in result.failures] == []
+        assert told.results
     else:
         path = tmp_path / "sevenhop.yaml"
         path.write_text(example.text, "utf-8")
@@ -249,6 +258,16 @@ def write_rules(page: Path, folder: Path) -> Path:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(example.text, "utf-8")
     return folder / "rules"
+
+
+def write_playbooks(page: Path, folder: Path) -> Path:
+    """The page's playbooks and stories, likewise."""
+    for example in examples(page):
+        if re.fullmatch(r"playbooks/[\w-]+(\.test)?\.yaml", example.place):
+            path = folder / example.place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(example.text, "utf-8")
+    return folder / "playbooks"
 
 
 def environment(page: Path) -> Iterator[tuple[str, str]]:

@@ -20,7 +20,7 @@ ALLOWED = frozenset(
         "__future__", "bisect", "collections", "contextlib", "copy", "dataclasses", "datetime", "decimal", "difflib",
         "enum", "fnmatch", "fractions", "functools", "graphlib", "hashlib", "heapq", "ipaddress", "itertools", "json",
         "math", "operator", "posixpath", "re", "shlex", "string", "struct", "textwrap", "types", "typing",
-        "unicodedata", "urllib", "zlib", "msgspec",
+        "unicodedata", "urllib", "weakref", "zlib", "msgspec",
     )
 )  # fmt: skip
 """Modules without I/O, clock or randomness; a new one is worth a look."""

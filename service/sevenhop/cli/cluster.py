@@ -9,7 +9,7 @@ import json
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from sevenhop.sources.kubernetes.api import ApiServer
 
 EXIT_UNREACHABLE = 3
+
+NO_SERVICE = (
+    "no service runs here; run the command on the service's host with its --state, or give its address with --server"
+)
 
 
 class UnreachableError(Exception):
@@ -85,6 +89,24 @@ async def connect(settings: Settings) -> ApiServer:
         await api.close()
         raise UnreachableError(str(error)) from None
     return api
+
+
+async def connect_quietly(settings: Settings) -> str:
+    """
+    The bearer token that this kubeconfig authenticates with; empty with a client certificate.  Nothing is asked.
+
+    Raises:
+        UnreachableError: There is no configuration, or one that cannot be used.
+    """
+    from sevenhop.sources.kubernetes.api import ConnectError
+    from sevenhop.sources.kubernetes.connect import connect as connect_to
+
+    kubernetes = settings.kubernetes
+    try:
+        async with await connect_to(kubernetes.kubeconfig or None, kubernetes.context or None) as api:
+            return api.bearer_token
+    except ConnectError as error:
+        raise UnreachableError(str(error)) from None
 
 
 def cluster_name(settings: Settings) -> str:
@@ -171,9 +193,21 @@ def run_async(main: Callable[[], Any]) -> int:
         return EXIT_UNREACHABLE
 
 
-def ask_service(folder: Path, method: str, path: str, body: Any = None, **query: str) -> Any:
+def ask_service(
+    folder: Path,
+    method: str,
+    path: str,
+    body: Any = None,
+    *,
+    headers: dict[str, str] | None = None,
+    refusals: tuple[int, ...] = (),
+    query: Mapping[str, str] | None = None,
+) -> Any:
     """
     Ask the running service at its local door.
+
+    Args:
+        refusals: Statuses whose answer is returned as it is.
 
     Returns:
         Its answer, or None if no service runs there.
@@ -189,7 +223,7 @@ def ask_service(folder: Path, method: str, path: str, body: Any = None, **query:
     connection = _UnixConnection(str(door))
     target = quote(path) + (f"?{urlencode(query)}" if query else "")
     try:
-        connection.request(method, target, body=json.dumps(body) if body is not None else None)
+        connection.request(method, target, json.dumps(body) if body is not None else None, headers or {})
         response = connection.getresponse()
         answer = json.loads(response.read())
     except (ConnectionRefusedError, FileNotFoundError):
@@ -200,7 +234,7 @@ def ask_service(folder: Path, method: str, path: str, body: Any = None, **query:
         raise UsageError(f"{door}: {error.strerror}; is it your service?") from None
     finally:
         connection.close()
-    if response.status >= 400:
+    if response.status >= 400 and response.status not in refusals:
         raise UsageError(str(answer.get("error", response.status)))
     return answer
 

@@ -34,7 +34,7 @@ def add_parser(commands: Any) -> None:
         epilog="Example: kubectl get pods,nodes,events,replicasets,deployments -A -o json | sevenhop diagnose -f -",
     )
     parser.add_argument("-f", "--filename", nargs="+", action="extend", required=True, metavar="PATH",
-                        help="files, folders, or - for stdin; YAML or JSON")  # fmt: skip
+                        help="files, folders, or - for stdin; YAML or JSON, also packed with gzip or tar")  # fmt: skip
     parser.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
     parser.add_argument("-n", "--namespace", default="", help="show only this namespace; all are read")
     parser.add_argument("--what-if", metavar='"delete NS/POD,NS/POD"', default="",

@@ -45,7 +45,7 @@ def _show(report: dict[str, Any], args: argparse.Namespace) -> int:
 
 def text_of(report: dict[str, Any]) -> str:
     """For people: the coverage matrix, then what is wrong."""
-    parts = [coverage_table(report)]
+    parts = [coverage_table(report), *inert_table(report)]
     if report.get("discovery_error"):
         parts.append(f"The API server does not answer: {report['discovery_error']}")
     if report["trouble"]:
@@ -65,6 +65,10 @@ def text_of(report: dict[str, Any]) -> str:
         ]
     if report.get("stalled"):
         parts.append(f"Input waits: {report['stalled']}")
+    if report.get("traces", {}).get("problem"):
+        parts.append(f"Traces: {report['traces']['problem']}")
+    if "heartbeat" in report:
+        parts.append(report["heartbeat"]["text"])
     if "outbox" not in report:
         parts.append("No service runs with this state; this was one look. `sevenhop run` watches.")
     return "\n\n".join(parts)
@@ -81,3 +85,9 @@ def coverage_table(report: dict[str, Any]) -> str:
         for row in report["coverage"]
     ]  # fmt: skip
     return table(["HOP", "SEEN", "BY, OR WHY NOT", "RULES THAT CANNOT FIRE"], rows)
+
+
+def inert_table(report: dict[str, Any]) -> list[str]:
+    """What would arm each rule that cannot fire here; nothing where all can."""
+    rows = [[rule["rule"], rule["hop"] or "-", rule["why"].removeprefix("needs ")] for rule in report["inert_rules"]]
+    return ["Rules that cannot fire here:\n" + table(["RULE", "HOP", "WHAT WOULD ARM IT"], rows)] if rows else []

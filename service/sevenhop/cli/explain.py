@@ -37,9 +37,8 @@ def run(args: argparse.Namespace) -> int:
 
         engine, now = engine_at(settings, args.recording, at)
         return _show(_explanations(engine, subject, now), args)
-    answer = ask_service(
-        settings.state, "GET", "/explain", subject=subject, **({"at": at.isoformat()} if at is not None else {})
-    )
+    query = {"subject": subject, **({"at": at.isoformat()} if at is not None else {})}
+    answer = ask_service(settings.state, "GET", "/explain", query=query)
     if answer is not None:
         return _show_history(answer, args) if at is not None else _show(answer, args)
     if at is not None:
@@ -95,11 +94,13 @@ def _show(found: list[dict[str, Any]], args: argparse.Namespace) -> int:
         print(to_json(found) if args.output == "json" else to_yaml(found))
         return 0
     for each in found:
-        print(visible(_text(each, why_not=args.why_not)))
+        print(visible(text_of(each, why_not=args.why_not)))
+    for problem in found[0]["problems"] if found else ():
+        print(visible(f"not understood: {problem}"))
     return 0
 
 
-def _text(each: dict[str, Any], *, why_not: bool) -> str:
+def text_of(each: dict[str, Any], *, why_not: bool) -> str:
     lines = [each["subject"]]
     labels = {k: v for k, v in each["labels"].items() if k in ("tier", "owner", "model", "model_version", "product")}
     if labels:
@@ -124,12 +125,32 @@ def _text(each: dict[str, Any], *, why_not: bool) -> str:
             lines.append(f"             dropped by {', '.join(rule['dropped_by'])}")
         if rule["due"]:
             lines.append(f"             by time alone changes at {clock(rule['due'])}")
+        lines += _standing_lines(rule.get("standing"))
     for incident in each["incidents"]:
         lines.append(f"  incident {incident['incident']} ({incident['status']}): {incident['title']}")
     for decision in each["decisions"]:
         to = f" to {decision['receiver']}" if decision["receiver"] else ""
         lines.append(f"    {clock(decision['at'])} {decision['reason']}{to} {decision['detail']}".rstrip())
     return "\n".join(lines)
+
+
+def _standing_lines(standing: dict[str, Any] | None) -> list[str]:
+    """Where a firing alert counts and what was decided; nothing for one that does not fire."""
+    if standing is None:
+        return []
+    if not standing["incident"]:
+        return ["             in no incident yet"]
+    how = "a cause" if standing["is_cause"] else "a symptom"
+    lines = [f"             {how} in incident {standing['incident']} ({standing['status']})"]
+    for each in standing["reasons"]:
+        to = f" {each['receiver']}" if each["receiver"] else ""
+        lines.append(f"             {each['reason']}{to}: {each['text']}")
+    silence = standing["silence"]
+    if silence is not None and not any(each["reason"] == "not_due_silenced" for each in standing["reasons"]):
+        lines.append(
+            f"             silence {silence['id']} by {silence['author']} covers it, and not all of its incident"
+        )
+    return lines
 
 
 def clock(text: str) -> str:

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from sevenhop.cli.cluster import (
+    NO_SERVICE,
     add_cluster_options,
     add_namespace_options,
     ask_service,
@@ -14,17 +15,20 @@ from sevenhop.cli.cluster import (
     run_async,
     settings_of,
 )
-from sevenhop.cli.output import FORMATS, Column, listing
+from sevenhop.cli.output import FORMATS, Column, UsageError, listing
+
+_COMPONENTS = [
+    Column("NAMESPACE", "namespace"), Column("WORKLOAD", "workload"), Column("COMPONENT", "component"),
+    Column("READY", "ready_of"), Column("TIER", "tier"), Column("FIRST BROKEN", "first_broken"),
+    Column("CAUSE", "cause"), Column("FRAMEWORK", "framework"), Column("MODEL", "model"),
+    Column("VERSION", "model_version", wide=True), Column("ROLE", "role", wide=True),
+    Column("GPUS", "gpus_per_replica", wide=True), Column("POOL", "pool", wide=True),
+    Column("OWNER", "owner", wide=True), Column("ALERTS", "alerts", wide=True),
+]  # fmt: skip
 
 COLUMNS: dict[str, list[Column]] = {
-    "workloads": [
-        Column("NAMESPACE", "namespace"), Column("WORKLOAD", "workload"), Column("COMPONENT", "component"),
-        Column("READY", "ready_of"), Column("TIER", "tier"), Column("FIRST BROKEN", "first_broken"),
-        Column("CAUSE", "cause"), Column("FRAMEWORK", "framework"), Column("MODEL", "model"),
-        Column("VERSION", "model_version", wide=True), Column("ROLE", "role", wide=True),
-        Column("GPUS", "gpus_per_replica", wide=True), Column("POOL", "pool", wide=True),
-        Column("OWNER", "owner", wide=True), Column("ALERTS", "alerts", wide=True),
-    ],
+    "workloads": _COMPONENTS,
+    "components": _COMPONENTS,
     "pods": [
         Column("NAMESPACE", "namespace"), Column("POD", "pod"), Column("WORKLOAD", "workload"),
         Column("COMPONENT", "component"), Column("PHASE", "phase"), Column("READY", "ready"), Column("NODE", "node"),
@@ -51,9 +55,32 @@ COLUMNS: dict[str, list[Column]] = {
         Column("ALERTS", "alerts"), Column("EXPLAINS", "explains"), Column("TITLE", "title"),
         Column("TOLD", "told", wide=True), Column("ID", "incident", wide=True),
     ],
+    "findings": [
+        Column("KIND", "kind"), Column("NAMESPACE", "namespace"), Column("NAME", "name"),
+        Column("WORKLOAD", "workload"), Column("HOP", "hop"), Column("CAUSE", "cause"),
+        Column("CONFIDENCE", "confidence", wide=True), Column("SUMMARY", "summary"),
+    ],
     "silences": [
         Column("ID", "id"), Column("MATCHERS", "matchers"), Column("AUTHOR", "author"), Column("EXPIRES", "expires_at"),
         Column("COMMENT", "comment"),
+    ],
+    "plans": [
+        Column("PLAN", "plan"), Column("STATE", "state"), Column("FOR", "for"), Column("WHAT", "title"),
+        Column("GPUS", "gpus"), Column("EXPIRES", "expires_at"), Column("DECIDED BY", "decided_by"),
+        Column("PLAYBOOK", "playbook", wide=True), Column("WHY", "why", wide=True),
+    ],
+    "runs": [
+        Column("PLAN", "plan"), Column("STATE", "state"), Column("FOR", "for"), Column("WHAT", "title"),
+        Column("STARTED", "started_at"), Column("LEASE UNTIL", "lease_until"), Column("BY", "decided_by"),
+        Column("PROGRESS", "progress"), Column("WHY", "why", wide=True),
+    ],
+    "shadow": [
+        Column("PLAN", "plan"), Column("PROPOSED", "proposed_at"), Column("WHAT", "title"), Column("GPUS", "gpus"),
+        Column("INSTEAD", "instead"), Column("AFTER", "after"), Column("PLAYBOOK", "playbook", wide=True),
+    ],
+    "safety": [
+        Column("WHAT", "what"), Column("ON", "is_on"), Column("BY", "by"), Column("SINCE", "since"),
+        Column("TEXT", "text"),
     ],
     "sources": [
         Column("KIND", "kind"), Column("STATE", "state"), Column("OBJECTS", "objects"), Column("DETAIL", "detail"),
@@ -61,8 +88,12 @@ COLUMNS: dict[str, list[Column]] = {
 }  # fmt: skip
 
 
+OF_THE_SERVICE = frozenset({"plans", "runs", "shadow", "safety"})
+"""What one look at a cluster cannot tell."""
+
+
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser("get", help="list workloads, pods, nodes, capacity, alerts, incidents")
+    parser = commands.add_parser("get", help="list workloads, pods, findings, nodes, capacity, alerts, incidents")
     parser.add_argument("what", choices=sorted(COLUMNS), metavar="WHAT", help=", ".join(sorted(COLUMNS)))
     add_namespace_options(parser)
     add_cluster_options(parser)
@@ -74,6 +105,8 @@ def run(args: argparse.Namespace) -> int:
     rows = ask_service(settings.state, "GET", f"/get/{args.what}")
     if rows is not None:
         return show(rows, args)
+    if args.what in OF_THE_SERVICE:
+        raise UsageError(NO_SERVICE)
 
     async def main() -> int:
         import msgspec
@@ -104,6 +137,8 @@ def for_people(row: dict[str, Any]) -> dict[str, Any]:
     if "desired" in row and "ready" in row:
         ready = "?" if row["ready"] is None else row["ready"]
         shown["ready_of"] = f"{ready}/{'?' if row['desired'] is None else row['desired']}"
+    if "after_s" in row:
+        shown["after"] = age(row["after_s"])
     if "age_s" in row:
         shown["age"] = age(row["age_s"])
     if "held_by" in row:

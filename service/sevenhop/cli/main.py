@@ -34,9 +34,18 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "get": ("sevenhop.cli.get", "list workloads, pods, nodes, capacity, alerts, incidents"),
     "explain": ("sevenhop.cli.explain", "why an alert fires, or does not"),
     "silence": ("sevenhop.cli.silence", "be quiet on purpose: add, list, expire"),
+    "describe": ("sevenhop.cli.describe", "everything about one plan"),
+    "approve": ("sevenhop.cli.approve", "agree to exactly one plan"),
+    "reject": ("sevenhop.cli.approve", "decline a plan"),
+    "runs": ("sevenhop.cli.runs", "plans that were carried out: list, describe, undo, extend, restore"),
+    "switch": ("sevenhop.cli.switch", "stop or resume everything that changes the cluster"),
+    "audit": ("sevenhop.cli.audit", "what was decided and done: list, verify, export"),
+    "report": ("sevenhop.cli.report", "what would have been done in shadow mode"),
     "rules": ("sevenhop.cli.rules", "check, test, list, explain and back-test rules"),
+    "playbooks": ("sevenhop.cli.playbooks", "check, test and list playbooks"),
     "record": ("sevenhop.cli.record", "write what the source sees to a file"),
     "replay": ("sevenhop.cli.replay", "run a recording through the rules"),
+    "gpu-agent": ("sevenhop.cli.gpu_agent", "on a GPU node: read its GPUs and send what they say"),
     "doctor": ("sevenhop.cli.doctor", "what cannot be seen, and what would mend it"),
     "completion": ("sevenhop.cli.completion", "shell completion for bash, zsh or tcsh"),
     "version": ("sevenhop.cli.version", "print the version"),
@@ -52,10 +61,12 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"sevenhop {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    filled: set[str] = set()
     for name, (module, summary) in COMMANDS.items():
-        if only and name != only:
+        if only and COMMANDS.get(only, ("", ""))[0] != module:
             commands.add_parser(name, help=summary, add_help=False)
-        else:
+        elif module not in filled:  # one module may have two commands
+            filled.add(module)
             import_module(module).add_parser(commands)
     return parser
 

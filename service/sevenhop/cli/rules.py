@@ -30,6 +30,14 @@ def add_parser(commands: Any) -> None:
     paths.add_argument(
         "paths", nargs="*", type=Path, metavar="PATH", help="folders or files; the shipped rules if none"
     )
+    paths.add_argument(
+        "--playbooks",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="playbooks of yours that rules may name, beside the shipped ones",
+    )
     verbs.add_parser("check", parents=[paths], help="every problem at once, as file:line: code message")
     test = verbs.add_parser("test", parents=[paths], help="run the timelines in ID.test.yaml, in virtual time")
     test.add_argument("-v", "--verbose", action="store_true", help="name the tests that passed too")
@@ -85,7 +93,15 @@ def _paths(args: argparse.Namespace) -> list[Path]:
 def _load(args: argparse.Namespace) -> Rulebook:
     from sevenhop.rulebook.load import load_rulebook
 
-    return load_rulebook(_rule_paths(_paths(args)), _facts())
+    return load_rulebook(_rule_paths(_paths(args)), _facts(), _playbooks(args))
+
+
+def _playbooks(args: argparse.Namespace) -> frozenset[str]:
+    """Names that a rule's `playbook:` may have."""
+    from sevenhop.rulebook.playbook_load import load_playbooks
+    from sevenhop.rulebook.shipped import shipped_playbooks
+
+    return load_playbooks([shipped_playbooks(), *getattr(args, "playbooks", [])]).names
 
 
 def _rule_paths(paths: list[Path]) -> list[Path]:

@@ -7,8 +7,7 @@ import asyncio
 import contextlib
 import logging
 import signal
-import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from sevenhop.cli.cluster import (
     settings_of,
 )
 from sevenhop.cli.output import UsageError, fail
+from sevenhop.telemetry.logs import logging_as
 
 if TYPE_CHECKING:
     import msgspec
@@ -46,36 +46,38 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--rules", nargs="+", default=[], metavar="PATH", help="instead of the shipped rules")
     parser.add_argument("--record", default="", metavar="FILE", help="also write what the source sees to this file")
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
+    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="json: one object a line")
 
 
 def run(args: argparse.Namespace) -> int:
     settings = settings_of(args, **({"rules": args.rules} if args.rules else {}))
-    logging.basicConfig(
-        level=args.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-
-    async def main() -> int:
-        return await _serve(args, settings)
-
     from sevenhop.stores.sqlite import StoreError
 
     try:
-        return run_async(main)
+        with logging_as(args.log_format, args.log_level) as name_in_logs:
+            return run_async(lambda: _serve(args, settings, name_in_logs))
     except StoreError as error:
         fail(str(error))
         return EXIT_STATE
 
 
-async def _serve(args: argparse.Namespace, settings: Any) -> int:
-    from sevenhop.app import build_embedded, build_engine, build_rulebook
+async def _serve(args: argparse.Namespace, settings: Any, name_in_logs: Callable[[str], None]) -> int:
+    from sevenhop.app import build_doors, build_embedded, build_engine, build_rulebook, build_web, reviewer, trail_of
     from sevenhop.runtime.clock import Clock
     from sevenhop.runtime.control import Control
+    from sevenhop.runtime.deciding import Deciding
     from sevenhop.runtime.doctor import doctor_report
+    from sevenhop.runtime.embedded import Source
+    from sevenhop.runtime.front import ServiceFront
     from sevenhop.runtime.garbage import keep_pauses_short
+    from sevenhop.runtime.listening import Listener, Listening, why_not_ready, why_unhealthy
     from sevenhop.runtime.reload import Reloader
+    from sevenhop.runtime.watched import Watched
     from sevenhop.sources.kubernetes.limits import Limits
     from sevenhop.sources.kubernetes.source import KubernetesSource
     from sevenhop.stores.sqlite import SqliteStore, StoreError
+    from sevenhop.telemetry.meter import Meter
+    from sevenhop.web.server import WebError
 
     clock = Clock()
     rulebook = build_rulebook(settings)
@@ -92,16 +94,33 @@ async def _serve(args: argparse.Namespace, settings: Any) -> int:
         async with await connect(settings) as api:
             name = cluster_name(settings)
             engine = build_engine(settings, rulebook, name)
-            embedded = build_embedded(settings, engine, store, clock)
+            name_in_logs(name)
+            meter = Meter(name)
+            embedded = build_embedded(settings, engine, store, clock, api=api, meter=meter)
             limits = Limits(
                 silence_s=settings.kubernetes.silence_limit.total_seconds(),
                 discovery_s=settings.kubernetes.discovery_interval.total_seconds(),
             )
             recorder = _open_recorder(args.record, name, clock()) if args.record else None
             source = KubernetesSource(api, clock=clock, limits=limits, record=recorder and _careful(recorder))
+            watched = Watched(settings.telemetry, meter, embedded, source, store)
+            review = reviewer(api, clock)
+            front = ServiceFront(engine, embedded)
+            local = Deciding(front, review, clock, takes_peers=True, via="terminal")
             control = Control(
-                engine, embedded.emit_stored, clock, lambda: doctor_report(embedded, source, store, settings, clock())
+                engine,
+                embedded.emit_stored,
+                clock,
+                lambda: {**doctor_report(embedded, source, store, settings, clock()), **watched.report()},
+                audit=lambda: trail_of(store),
+                posts=local.routes(),
             )
+            doors = build_doors(settings, engine, front, clock)
+            server = build_web(
+                settings, front, review, clock, doors, ready=lambda: why_not_ready(source, embedded),
+                healthy=lambda: why_unhealthy(embedded), gets=watched.routes(),
+            )  # fmt: skip
+            listeners: list[Listener] = [*doors, watched.heartbeat, *([server] if server is not None else [])]
             tidying = asyncio.create_task(keep_pauses_short(lambda: is_listed(source)))
             try:
                 try:
@@ -113,11 +132,19 @@ async def _serve(args: argparse.Namespace, settings: Any) -> int:
                     "watching %s (%s) with %d rules; state in %s; receivers: %s",
                     name, api.base_url, len(rulebook.rules), settings.state, ", ".join(settings.receivers),
                 )  # fmt: skip
-                return await _until_stopped(embedded.run([source, Reloader(settings, rulebook, embedded)]), stopping)
+                if server is not None:
+                    await server.start()
+                parts: list[Source] = [source, Reloader(settings, rulebook, embedded), *map(Listening, listeners)]
+                return await _until_stopped(embedded.run(parts), stopping)
+            except WebError as error:
+                raise UsageError(str(error)) from None
             finally:
                 tidying.cancel()
                 await control.close()
+                for each in listeners:
+                    await each.close()
                 await embedded.close()
+                watched.close()
                 if recorder is not None:
                     _close(recorder)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from sevenhop.cli.cluster import (
     add_cluster_options,
@@ -14,9 +15,12 @@ from sevenhop.cli.cluster import (
     run_async,
     settings_of,
 )
-from sevenhop.cli.doctor import coverage_table
+from sevenhop.cli.doctor import coverage_table, inert_table
 from sevenhop.cli.get import COLUMNS, for_people
 from sevenhop.cli.output import folded, listing, others, table, to_json, to_yaml, visible, without_numbers
+
+if TYPE_CHECKING:
+    from sevenhop.core.engine import Engine
 
 
 def add_parser(commands: Any) -> None:
@@ -34,27 +38,12 @@ def run(args: argparse.Namespace) -> int:
     settings = settings_of(args)
 
     async def main() -> int:
-        import msgspec
-
-        from sevenhop.core import views
         from sevenhop.runtime.clock import Clock
-        from sevenhop.runtime.doctor import engine_report
 
         clock = Clock()
         async with await connect(settings) as api:
             engine = await look(settings, api, clock=clock)
-        now = clock()
-        report: dict[str, Any] = msgspec.to_builtins(
-            {
-                "cluster": cluster_name(settings),
-                "workloads": _within(args.namespace, views.workloads(engine, now)),
-                "not_well": _within(args.namespace, [p for p in views.pods(engine, now) if p["cause"]]),
-                "alerts": views.alerts(engine, now),
-                "capacity": views.pools(engine, now),
-                **engine_report(engine),
-            },
-            enc_hook=str,
-        )
+        report = report_of(engine, cluster_name(settings), clock(), args.namespace)
         if args.output == "text":
             print(visible(text_of(report)))
         else:
@@ -62,6 +51,33 @@ def run(args: argparse.Namespace) -> int:
         return 0
 
     return run_async(main)
+
+
+def report_of(engine: Engine, cluster: str, now: datetime, namespace: str = "") -> dict[str, Any]:
+    """
+    What one look at a cluster shows, as plain values.
+
+    Args:
+        namespace: Only what lives there, beside what has no namespace; empty for all.
+    """
+    import msgspec
+
+    from sevenhop.core import views
+    from sevenhop.runtime.doctor import engine_report
+
+    report: dict[str, Any] = msgspec.to_builtins(
+        {
+            "cluster": cluster,
+            "workloads": _within(namespace, views.workloads(engine, now)),
+            "not_well": _within(namespace, [p for p in views.pods(engine, now) if p["cause"]]),
+            "findings": [f for f in views.found(engine, now) if f["namespace"] in ("", namespace) or not namespace],
+            "alerts": views.alerts(engine, now),
+            "capacity": views.pools(engine, now),
+            **engine_report(engine),
+        },
+        enc_hook=str,
+    )
+    return report
 
 
 def text_of(report: dict[str, Any]) -> str:
@@ -81,6 +97,8 @@ def text_of(report: dict[str, Any]) -> str:
             if alike:
                 lines.append(f"    {others(alike)}")
         parts.append("\n".join(lines))
+    if report["findings"]:
+        parts.append("Findings that no pod tells of:\n" + "\n".join(_finding_lines(report["findings"])))
     if report["alerts"]:
         cells = [[a["rule"], a["subject"], a["for"], a["state"]] for a in report["alerts"]]
         parts.append("What would alert, if it goes on:\n" + table(["RULE", "SUBJECT", "AFTER", "NOW"], cells))
@@ -90,11 +108,28 @@ def text_of(report: dict[str, Any]) -> str:
         rows = [for_people(row) for row in report["capacity"]]
         parts.append("Capacity:\n" + listing(rows, COLUMNS["capacity"], "table", nothing=""))
     parts.append("What can be seen:\n" + coverage_table(report))
+    parts += inert_table(report)
     if report["trouble"]:
         cells = [[t["kind"], t["state"], t["detail"] or "-"] for t in report["trouble"]]
         parts.append("Cannot be seen:\n" + table(["KIND", "STATE", "WHY"], cells))
     parts.append("Next: `sevenhop run` watches and tells; `sevenhop explain WORKLOAD/COMPONENT` says why.")
     return "\n\n".join(parts)
+
+
+def _finding_lines(findings: list[dict[str, Any]]) -> list[str]:
+    lines: list[str] = []
+    same = (((*(f[k] for k in ("kind", "namespace", "workload", "cause")), without_numbers(f["summary"])), f["name"], f)
+            for f in findings)  # fmt: skip
+    for finding, alike in folded(same):
+        place = f"{finding['namespace']}/" if finding["namespace"] else ""
+        owner = f" [{finding['workload']}]" if finding["workload"] else ""
+        said = f"{finding['hop'] or '-'}: {finding['cause']} ({finding['confidence']})"
+        lines.append(f"  {finding['kind']} {place}{finding['name']}{owner}  {said}")
+        lines.append(f"    {finding['summary']}")
+        lines += [f"    → {step}" for step in finding["next_steps"][:1]]
+        if alike:
+            lines.append(f"    {others(alike)}")
+    return lines
 
 
 def _within(namespace: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from sevenhop.core.objects.base import Object, condition
 from sevenhop.core.objects.decode import UndecodableError, convert, decode
 from sevenhop.core.objects.kinds import KINDS, Kind, kind_of
 from sevenhop.core.objects.pod import Pod
+from sevenhop.sources.packed import unpacked
 
 _SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".yaml", ".yml"})
 """What is read of a folder; a file that is named is read whatever it is called."""
@@ -79,6 +80,15 @@ class Loaded:
         before = self._items.get(key)
         if before is None or not _is_newer(before, obj):
             self._items[key] = obj
+
+    def free_name(self, kind: Kind, namespace: str, name: str) -> str:
+        """The name, or one like it: manifests that leave their names to the API server are different objects."""
+        place = (namespace or "default") if kind.namespaced else ""
+        number, free = 1, name
+        while (kind.name, place, free) in self._items:
+            number += 1
+            free = f"{name}{number}"
+        return free
 
     def events(self, at: datetime) -> Iterator[Event]:
         """
@@ -150,13 +160,14 @@ def load_files(paths: Iterable[str | Path], stdin: BinaryIO | None = None) -> Lo
     """
     Read files, folders (all that is JSON or YAML in them, however deep) and ``-``.
 
-    YAML may hold several documents, JSON several values or one per line; single objects and lists of any kind.
+    YAML may hold several documents, JSON several values or one per line; single objects and lists of any kind.  What is
+    packed with gzip or tar is read in memory; its members are called ``bundle.tgz!member``.
     Never raises for what it reads: each problem is in the result, and everything else is read.
     """
     loaded = Loaded()
     for path in paths:
         if str(path) == "-":
-            _read_text(loaded, STDIN, (stdin or sys.stdin.buffer).read(), is_yaml=False)
+            _read_file(loaded, STDIN, (stdin or sys.stdin.buffer).read())
             continue
         for file in _files_under(loaded, Path(path)):
             try:
@@ -164,8 +175,30 @@ def load_files(paths: Iterable[str | Path], stdin: BinaryIO | None = None) -> Lo
             except OSError as error:
                 loaded.problems.append(Problem(str(file), f"cannot be read: {error.strerror}"))
                 continue
-            _read_text(loaded, str(file), data, is_yaml=file.suffix.lower() in (".yaml", ".yml"))
+            _read_file(loaded, str(file), data)
     return loaded
+
+
+def _read_file(loaded: Loaded, name: str, data: bytes) -> None:
+    for part in unpacked(name, data, _is_read):
+        if part.problem:
+            loaded.files += 1
+            loaded.problems.append(Problem(part.name, part.problem))
+        else:
+            _read_text(loaded, part.name, part.data, is_yaml=_suffix(part.name) in (".yaml", ".yml"))
+
+
+def _is_read(name: str) -> bool:
+    """Whether a file of this name is read of a folder or an archive."""
+    return _suffix(name) in _SUFFIXES and not name.startswith(".")
+
+
+def _suffix(name: str) -> str:
+    """
+    >>> _suffix("pods.YAML"), _suffix("bundle.tgz!out/pods.json.gz")
+    ('.yaml', '.json')
+    """
+    return Path(name.lower().removesuffix(".gz")).suffix
 
 
 def _files_under(loaded: Loaded, path: Path) -> Iterator[Path]:
@@ -183,7 +216,7 @@ def _files_under(loaded: Loaded, path: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(path, onerror=unreadable):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            if Path(name).suffix.lower() in _SUFFIXES and not name.startswith("."):
+            if _is_read(name):
                 found = True
                 yield Path(folder) / name
     if not found:
@@ -314,9 +347,11 @@ class _Reader:
         if row is None:
             return
         try:
-            self._add(row, decode(row, raw), lambda: line or self._line_of(raw))
+            obj = decode(row, raw)
+            prefix = "" if obj.metadata.name else _named_in(raw).generate_name
+            self._add(row, obj, lambda: line or self._line_of(raw), prefix)
         except UndecodableError as error:
-            name = _name_in(raw)
+            name = _named_in(raw).name
             self.problem(line or self._line_of(raw), f"{error} ({name})" if name else str(error))
 
     def _json_array(self, raw: bytes | msgspec.Raw, line: int) -> None:
@@ -363,11 +398,12 @@ class _Reader:
         row = self._row(api_version, kind, lambda: line)
         if row is None:
             return
+        meta = data.get("metadata")
+        said = meta if isinstance(meta, dict) else {}
         try:
-            self._add(row, convert(row, data), lambda: line)
+            self._add(row, convert(row, data), lambda: line, str(said.get("generateName") or ""))
         except UndecodableError as error:
-            meta = data.get("metadata")
-            name = meta.get("name", "") if isinstance(meta, dict) else ""
+            name = said.get("name", "")
             self.problem(line, f"{error} ({name})" if name else str(error))
 
     # Both -------------------------------------------------------------------------------------------------------------
@@ -392,10 +428,13 @@ class _Reader:
             self._loaded.skipped[f"{kind}.{group}" if group else kind] += 1
         return row
 
-    def _add(self, row: Kind, obj: Object, line: Any) -> None:
-        if not obj.metadata.name:
+    def _add(self, row: Kind, obj: Object, line: Any, prefix: str) -> None:
+        """`prefix` is what the API server would begin its name with, where the object has none yet."""
+        if not obj.metadata.name and not prefix:
             self.problem(line(), f"{row.name} without metadata.name")
             return
+        if not obj.metadata.name:
+            obj.metadata.name = self._loaded.free_name(row, obj.metadata.namespace, f"{prefix}…")
         self._loaded.add(row, obj)
 
     def _no_object(self, line: int) -> None:
@@ -405,19 +444,20 @@ class _Reader:
             self.problem(line, "no Kubernetes object: apiVersion and kind are missing (a Helm values file?)")
 
 
-class _Name(msgspec.Struct):
+class _Name(msgspec.Struct, rename="camel"):
     name: str = ""
+    generate_name: str = ""
 
 
 class _Named(msgspec.Struct):
     metadata: _Name = msgspec.field(default_factory=_Name)
 
 
-def _name_in(raw: bytes | msgspec.Raw) -> str:
+def _named_in(raw: bytes | msgspec.Raw) -> _Name:
     try:
-        return msgspec.json.decode(raw, type=_Named).metadata.name
+        return msgspec.json.decode(raw, type=_Named).metadata
     except (msgspec.DecodeError, RecursionError):
-        return ""
+        return _Name()
 
 
 def _type_of(api_version: Any, kind: Any, default: tuple[str, str]) -> tuple[str, str]:

@@ -33,18 +33,14 @@ _REDACTED = "(redacted)"
 _DROPPED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 
 _EVENTS: dict[str, type[Event]] = {
-    event.__name__: event
-    for event in (
-        core.Applied,
-        core.Deleted,
-        core.Unreadable,
-        core.SourceChanged,
-        core.Tick,
-        core.Silenced,
-        core.RulebookLoaded,
-        core.Outcome,
-    )
+    name: found
+    for name, found in vars(core).items()
+    if isinstance(found, type) and issubclass(found, Event) and found is not Event
 }
+"""
+Every kind of event, by construction: decisions of people and what channels answered too, or a replay would end
+elsewhere than the process did.
+"""
 
 
 class RecordingError(Exception):

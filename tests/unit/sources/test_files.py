@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -132,7 +133,7 @@ def test_forms(text: str, expected: list[str]) -> None:
             id="a broken line between two",
         ),
         pytest.param(
-            "apiVersion: v1\nkind: Pod\nmetadata:\n  generateName: a-\n",
+            "apiVersion: v1\nkind: Pod\nmetadata:\n  labels: {a: b}\n",
             ["stdin:1: Pod without metadata.name"],
             0,
             id="no name",
@@ -170,7 +171,7 @@ def test_forms(text: str, expected: list[str]) -> None:
             id="a template is one problem",
         ),
         pytest.param(
-            b"\x1f\x8b\x08\x00", ["stdin:1: not text: a compressed or binary file? Unpack it first"], 0, id="gzip"
+            b"\x00\x01\x02", ["stdin:1: not text: a compressed or binary file? Unpack it first"], 0, id="binary"
         ),
         pytest.param(b"a: \xff\n", ["stdin:1: not UTF-8"], 0, id="encoding"),
         pytest.param("a: \x01\n", ["stdin:1: broken YAML: control characters"], 0, id="control characters"),
@@ -252,6 +253,17 @@ def test_one_object_twice(first: str, second: str, expected: str) -> None:
     assert items[0][1].status.phase == expected
 
 
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_a_name_that_the_api_server_would_make_is_a_name(form: str) -> None:
+    """Two such manifests are two objects, even with one prefix."""
+    meta = {"generateName": "warm-up-", "namespace": "x"}
+    one = {"apiVersion": "v1", "kind": "Pod", "metadata": meta}
+    loaded = load(json.dumps([one, one]) if form == "json" else yaml.dump_all([one, one]))
+
+    assert names(loaded) == ["Pod x/warm-up-…", "Pod x/warm-up-…2"]
+    assert problems(loaded) == []
+
+
 def test_unknown_kinds_are_counted() -> None:
     """Kinds that we do not read, Secrets among them, are skipped without a word and counted."""
     loaded = load(
@@ -306,7 +318,7 @@ def test_states() -> None:
 def test_nothing_that_is_read_raises(data: bytes) -> None:
     """Whatever stands in a file, the result is objects and problems with a place."""
     for problem in load(data).problems:
-        assert problem.where.startswith("stdin:")
+        assert problem.where.startswith("stdin")
 
 
 def test_light_imports() -> None:

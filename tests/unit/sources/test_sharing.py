@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,10 +44,36 @@ def test_sharing_changes_nothing(pods: list[tuple[str, dict[str, str]]]) -> None
         assert shared == pod(image, labels)
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory does not grow with the history of templates."""
+    monkeypatch.setattr("sevenhop.sources.kubernetes.sharing._MOST", 100)
     sharing = Sharing()
-    for n in range(10_000):
+    for n in range(1000):
         sharing.share(pod(f"i:{n}", {}))
 
-    assert len(sharing._known) <= 4096
+    assert len(sharing._young) + len(sharing._old) <= 200
+
+
+def test_what_is_in_use_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many templates come and go: a pod shares with the one of before."""
+    monkeypatch.setattr("sevenhop.sources.kubernetes.sharing._MOST", 100)
+    sharing, first = Sharing(), pod("in-use", {})
+    sharing.share(first)
+    for n in range(1000):
+        sharing.share(pod(f"i:{n}", {}))
+        again = pod("in-use", {})
+        sharing.share(again)
+        assert again.spec.containers is first.spec.containers
+
+
+def test_a_large_clusters_templates_are_all_remembered() -> None:
+    """Updates come in no order: with less room than templates, each would forget what the next asks for."""
+    sharing = Sharing()
+    first = [pod(f"i:{n}", {"app": str(n)}) for n in range(10_000)]
+    for each in first:
+        sharing.share(each)
+    again = [pod(f"i:{n}", {"app": str(n)}) for n in range(10_000)]
+    for each in again:
+        sharing.share(each)
+
+    assert all(a.spec.containers is b.spec.containers for a, b in zip(first, again, strict=True))

@@ -35,10 +35,19 @@ class ApiError(Exception):
         status: HTTP status, or the code of a Status object inside a stream.
         reason: Kubernetes' own word, such as ``Expired`` or ``Forbidden``; empty if it gave none.
         retry_after_s: Seconds that the server asks to wait, if it does.
+        causes: Messages of ``details.causes``: which budget keeps a pod, which field is wrong.
     """
 
-    def __init__(self, status: int, reason: str = "", message: str = "", retry_after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        reason: str = "",
+        message: str = "",
+        retry_after_s: float | None = None,
+        causes: tuple[str, ...] = (),
+    ) -> None:
         super().__init__(message or f"HTTP {status}")
+        self.causes = causes
         self.status = status
         self.reason = reason
         self.retry_after_s = retry_after_s
@@ -53,8 +62,13 @@ class MalformedAnswerError(Exception):
     """The answer is not what the API promises; the message says where, never what stood there."""
 
 
+class _StatusCause(msgspec.Struct):
+    message: str = ""
+
+
 class _StatusDetails(msgspec.Struct, rename="camel"):
     retry_after_seconds: float = 0
+    causes: list[_StatusCause] | None = None
 
 
 class _Status(msgspec.Struct):
@@ -80,7 +94,9 @@ def error_from_status(body: bytes | msgspec.Raw, status: int = 500, retry_after:
     wait_s = _parse_retry_after(retry_after)
     if wait_s is None and said.details is not None and said.details.retry_after_seconds > 0:
         wait_s = said.details.retry_after_seconds
-    return ApiError(said.code or status, said.reason, said.message[:500], wait_s)
+    causes = (said.details.causes or ()) if said.details is not None else ()
+    told = tuple(cause.message[:500] for cause in causes[:5] if cause.message)
+    return ApiError(said.code or status, said.reason, said.message[:500], wait_s, told)
 
 
 def _parse_retry_after(text: str) -> float | None:
@@ -146,6 +162,12 @@ class ApiServer:
     @property
     def base_url(self) -> str:
         return self._access.base_url
+
+    @property
+    def bearer_token(self) -> str:
+        """The token that we authenticate with, for passing on who we are; empty with a client certificate."""
+        scheme, _, token = self._access.headers.get("Authorization", "").partition(" ")
+        return token.strip() if scheme.lower() == "bearer" else ""
 
     async def __aenter__(self) -> Self:
         return self

@@ -10,8 +10,11 @@ from sevenhop.core.objects.base import Object
 from sevenhop.core.objects.pod import Pod
 
 _T = TypeVar("_T")
-_MOST = 4096
-"""Distinct values remembered; beyond it, remembering starts anew and only the sharing suffers."""
+_MOST = 32_768
+"""
+Distinct values in a generation.  The largest cluster's templates have some twice ten thousand; a limit below what is in
+use would forget at every turn what the next update asks for, and each pod would come to have its own copy.
+"""
 
 _encoder = msgspec.json.Encoder()
 
@@ -25,7 +28,8 @@ class Sharing:
     """
 
     def __init__(self) -> None:
-        self._known: dict[bytes, object] = {}
+        self._young: dict[bytes, object] = {}
+        self._old: dict[bytes, object] = {}
 
     def share(self, obj: Object) -> None:
         """Replace parts of `obj` by equal ones seen earlier."""
@@ -41,10 +45,11 @@ class Sharing:
 
     def _one(self, type_: bytes, value: _T) -> _T:
         key = type_ + _encoder.encode(value)
-        known = self._known.get(key)
-        if known is not None:
-            return known  # type: ignore[return-value]  # equal bytes of one type are equal values
-        if len(self._known) >= _MOST:
-            self._known.clear()
-        self._known[key] = value
-        return value
+        known = self._young.get(key)
+        if known is None:
+            known = self._old.get(key, value)
+            if len(self._young) >= _MOST:
+                # What is still in use moves on to the next generation when it is asked for; the rest goes.
+                self._old, self._young = self._young, {}
+            self._young[key] = known
+        return known  # type: ignore[return-value]  # equal bytes of one type are equal values

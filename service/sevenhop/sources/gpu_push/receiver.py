@@ -1,0 +1,137 @@
+"""The HTTP side: a request becomes events, or is refused and counted."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from sevenhop.core.events import Event, GpusSampled
+from sevenhop.core.gpu_wire import Batch, WireError, decode, events_of
+from sevenhop.sources.gpu_push.senders import Refusal, RefusedError, ReviewUser, Senders
+from sevenhop.sources.gpu_push.settings import GpuPushSettings
+
+log = logging.getLogger("sevenhop.gpu_push")
+
+PATH = "/v1/gpu-samples"
+
+EMIT_S = 10.0
+"""Longer than that behind, and the agents had better keep what they have."""
+
+MAX_SAID = 1000
+
+STATUS: Mapping[Refusal, int] = {
+    Refusal.NO_TOKEN: 401,
+    Refusal.UNKNOWN_TOKEN: 401,
+    Refusal.OTHER_ACCOUNT: 403,
+    Refusal.NOT_BOUND: 403,
+    Refusal.OTHER_NODE: 403,
+    Refusal.UNREADABLE: 400,
+    Refusal.UNANSWERED: 503,
+    Refusal.BEHIND: 503,
+}
+
+
+class GpuPush:
+    """
+    Args:
+        emit: Takes events; waits while the engine is behind.
+        observe: Is shown every event that was taken, such as a recorder.
+
+    Attributes:
+        taken: Events taken since the start.
+        refused: Requests refused, by reason.
+    """
+
+    def __init__(
+        self,
+        settings: GpuPushSettings,
+        review: ReviewUser,
+        emit: Callable[[list[Event]], Awaitable[None]],
+        clock: Callable[[], datetime],
+        *,
+        observe: Callable[[Event], None] | None = None,
+        emit_s: float = EMIT_S,
+    ) -> None:
+        self._senders = Senders(review, settings.accounts, clock)
+        self._emit = emit
+        self._clock = clock
+        self._observe = observe
+        self._emit_s = emit_s
+        self._said: dict[tuple[str, Refusal], None] = {}
+        self.taken = 0
+        self.refused: dict[Refusal, int] = dict.fromkeys(Refusal, 0)
+
+    def routes(self) -> dict[str, Callable[[web.Request], Awaitable[web.Response]]]:
+        """Path to handler, for `WebServer.posts`."""
+        return {PATH: self.take}
+
+    async def take(self, request: web.Request) -> web.Response:
+        """One request."""
+        try:
+            taken = await self._take(request)
+        except RefusedError as error:
+            self.refused[error.reason] += 1
+            self._say(request.remote or "", error)
+            return _answer(STATUS[error.reason], {"error": str(error), "reason": error.reason.value})
+        return _answer(200, {"taken": taken})
+
+    async def _take(self, request: web.Request) -> int:
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise RefusedError(Refusal.NO_TOKEN, "send the pod's service-account token: Authorization: Bearer …")
+        node = await self._senders.node_of(token.strip())  # before the body: nobody else's is read
+        try:
+            batch = decode(await request.read(), request.content_type)
+        except WireError as error:
+            raise RefusedError(Refusal.UNREADABLE, str(error)) from None
+        if batch.node != node:
+            # The name that is claimed is other people's text: not repeated.
+            raise RefusedError(Refusal.OTHER_NODE, f"this token may speak for {node} alone")
+        events = _received(batch, self._clock())
+        try:
+            async with asyncio.timeout(self._emit_s):
+                await self._emit(events)
+        except TimeoutError:
+            raise RefusedError(Refusal.BEHIND, "the service is behind; send it again later") from None
+        if self._observe is not None:
+            for event in events:
+                self._observe(event)
+        self.taken += len(events)
+        return len(events)
+
+    def _say(self, remote: str, error: RefusedError) -> None:
+        """Once per sender and reason: a node that is refused comes back every minute."""
+        key = (remote, error.reason)
+        if key in self._said:
+            return
+        if len(self._said) >= MAX_SAID:
+            self._said.clear()
+        self._said[key] = None
+        log.warning("GPU samples from %s refused (%s): %s", remote, error.reason.value, error)
+
+
+def _received(batch: Batch, now: datetime) -> list[Event]:
+    """
+    The events, each sample with the time by our clock.
+
+    A sample may have waited on its node for an hour, which is no skew: what counts is what the agent's clock showed
+    when it sent the batch.
+    """
+    events: list[Event] = []
+    for event in events_of(batch):
+        if isinstance(event, GpusSampled):
+            skew = now - batch.sent_at if batch.sent_at is not None else now - event.at
+            events.append(msgspec.structs.replace(event, received_at=event.at + skew))
+        else:
+            events.append(event)
+    return events
+
+
+def _answer(status: int, body: Any) -> web.Response:
+    return web.Response(status=status, body=msgspec.json.encode(body), content_type="application/json")

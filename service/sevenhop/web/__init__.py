@@ -1,0 +1,1 @@
+"""The service's HTTP door: health, and whatever routes the other parts bring."""
