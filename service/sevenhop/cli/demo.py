@@ -104,10 +104,11 @@ def _choose(args: argparse.Namespace, page: Page) -> Choose | None:
 async def _ask(page: Page, open_now: Sequence[Choice]) -> Choice:
     """Wait for one of the keys; the end of the input is nobody's answer."""
     from sevenhop.demo.choices import Choice, prompt
+    from sevenhop.demo.page import INDENT
 
     keys = {choice.value: choice for choice in open_now}
     while True:
-        page.ask(f"          {prompt(open_now)}")
+        page.ask(f"{INDENT}{prompt(open_now)}")
         line = await _line()
         if not line:
             page.line()

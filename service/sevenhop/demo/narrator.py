@@ -11,13 +11,20 @@ from sevenhop.core import views
 from sevenhop.core.effects import Notify
 from sevenhop.core.engine import Engine, Step
 from sevenhop.core.hops.report import HopState
-from sevenhop.core.incidents.message_parts import SHORTAGES
 from sevenhop.core.inventory.state import component_subject
+from sevenhop.core.remediation.audit import AuditRecord, What
+from sevenhop.core.remediation.case import Case
+from sevenhop.core.remediation.cases import OURSELVES
+from sevenhop.core.remediation.plan import Plan
+from sevenhop.core.remediation.planning.words import plan_lines
 from sevenhop.core.subject import Subject
 from sevenhop.demo.page import Page
 from sevenhop.demo.story import BEGINS, Story
 
 _BEAT = timedelta(minutes=1)
+
+_TOLD = (What.STEP_DONE,)
+"""Records of the audit that a reader is shown beside the message, which tells the others."""
 
 
 class Tally(msgspec.Struct):
@@ -51,6 +58,10 @@ class Narrator:
         self._beats = 0
         self._has_edit = self._has_explained = False
         self._posts: set[tuple[Any, ...]] = set()
+        self._done: list[AuditRecord] = []  # what was done and not told yet
+        self.decided = 0  # the audit record of the last decision
+        self._first = ""  # the incident that is told first: the one about the subject
+        self.is_green = False  # the message about the subject has recovered
         self.tally = Tally()
         self.refused = ""
         self.unsure: dict[str, list[str]] = {}
@@ -58,10 +69,15 @@ class Narrator:
     # What the runtime does -------------------------------------------------------------------------------------------
 
     def heard(self, step: Step) -> None:
-        """Count what is told; an observer of the runtime."""
+        """Count what is told and note what is done; an observer of the runtime."""
         for effect in step.effects:
             if isinstance(effect, Notify):
                 self._count(effect)
+        for record in step.records:
+            if record.who != OURSELVES:
+                self.decided = record.number
+            elif record.what in _TOLD:
+                self._done.append(record)
 
     def _count(self, notify: Notify) -> None:
         if not notify.anew:
@@ -69,12 +85,14 @@ class Narrator:
             self._has_edit = True
         else:
             self.tally.posted += 1
-            said = (notify.receiver, notify.key, notify.episode, notify.message.severity, notify.causes)
+            self._first = self._first or notify.key
+            said = (notify.receiver, notify.key, notify.episode, notify.message.severity, notify.causes, notify.reason)
             self.tally.repeated += said in self._posts
             self._posts.add(said)
             self._remember()
-        if notify.message.status == "resolved" and notify.message.end_reason == "recovered":
+        if notify.message.status == "resolved" and notify.message.end_reason == "recovered" and not self.is_green:
             self.tally.green += 1
+            self.is_green = notify.key == self._first
 
     def _remember(self) -> None:
         """Who was asked and refused, and what could not be seen, when the first message went out."""
@@ -88,13 +106,45 @@ class Narrator:
                         line.hop.value
                     )
         cause = context.diagnosis.cause if context.diagnosis is not None else ""
+        case = self.case()
         if cause == "rollout-surge":
             self.refused = "to ask a neighbour for GPUs: the rollout itself holds what it needs"
-        elif cause in SHORTAGES and context.pool is not None:
-            own = self._story.subject[:2]
-            others = [h for h in context.pool.holdings if not h.reducible and h.workload != own]
-            named = [f"{h.workload[1] if h.workload else 'pods of no workload'} ({h.reason})" for h in others]
-            self.refused = f"to ask for GPUs of: {' · '.join(named)}" if named else ""
+        elif case is not None:
+            self.refused = "to ask for GPUs of: " + " · ".join(f"{c.who} ({c.text})" for c in case.plan.considered)
+
+    # What is known of plans ------------------------------------------------------------------------------------------
+
+    def case(self) -> Case | None:
+        """The newest plan for the subject of the story."""
+        namespace, workload, component = self._story.subject
+        cases = [case for case in self._engine.remediation.cases if case.plan.need is not None]
+        mine = [
+            case
+            for case in cases
+            if case.plan.need is not None
+            and (case.plan.need.workload, case.plan.need.component) == ((namespace, workload), component)
+        ]
+        return max(mine, key=lambda case: case.plan.proposed_at, default=None)
+
+    def plan_lines(self, plan: Plan) -> list[str]:
+        """A plan as the message tells it."""
+        return plan_lines(plan)
+
+    def plan_words(self) -> list[str]:
+        """What the message says of plans now."""
+        case = self.case()
+        if case is None:
+            return []
+        return [f"{line.label}: {line.text}" for line in self._engine.remediation.words(case.plan.incident).lines]
+
+    def ready_of(self, workload: tuple[str, str], component: str) -> int:
+        """Ready replicas of a component."""
+        rows = views.workloads(self._engine, self._now)
+        return next(
+            int(row["ready"])
+            for row in rows
+            if (row["namespace"], row["workload"], row["component"]) == (*workload, component)
+        )
 
     # What the reader is told -----------------------------------------------------------------------------------------
 
@@ -119,6 +169,9 @@ class Narrator:
     def look(self, now: datetime) -> None:
         """Tell what changed since the last look."""
         self._now = now
+        done, self._done = self._done, []
+        for record in done:
+            self._page.at(record.at, f"· {record.text} (audit {record.number})")
         rows = [row for row in views.pods(self._engine, now) if self._is_about(row)]
         waiting = [row for row in rows if row["waits_since"] is not None]
         names = frozenset(row["pod"] for row in waiting)
@@ -127,15 +180,13 @@ class Narrator:
             self._tell_waiting(now, waiting[0])
         elif names and names != before and not names & before:
             new = next(iter(sorted(names)))
-            told = _counted(self.tally.posted, "message")
+            told = counted(self.tally.posted, "message")
             self._page.at(now, f"{new} waits instead. The alert is about the component, not the pod: still {told}.")
         elif before and not names:
             self._tell_scheduled(now, rows)
         self._tell_edit(now)
         self._tell_clock(now)
         self._tell_recovery(now)
-
-    _story_now: datetime
 
     def _is_about(self, row: dict[str, Any]) -> bool:
         return (row["namespace"], row["workload"], row["component"]) == self._story.subject
@@ -194,7 +245,7 @@ class Narrator:
             (
                 "Told",
                 (
-                    f"{_counted(tally.posted, 'message')} posted, {_counted(tally.edits, 'edit')} in place{green}, "
+                    f"{counted(tally.posted, 'message')} posted, {counted(tally.edits, 'edit')} in place{green}, "
                     f"{tally.repeated} repeated"
                 ),
             )
@@ -207,7 +258,8 @@ class Narrator:
         return rows
 
 
-def _counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """``1 message``, ``2 messages``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

@@ -11,6 +11,9 @@ from rich.cells import cell_len
 
 from sevenhop.channels.console.render import WIDEST, Look, look_of
 
+INDENT = " " * len("00:00:00  ")
+"""Before a line that belongs to the moment of the line above it."""
+
 _TIME = re.compile(r"\d\d:\d\d:\d\d +")
 _CODES = re.compile(r"\x1b\[[0-9;]*m")
 _ASCII = str.maketrans({"✔": "+", "×": "x", "·": "-", "→": "->", "…": "...", "≥": ">=", "–": "-", "↑": "^", "—": "-"})
@@ -55,8 +58,12 @@ class Page:
 
     def tick(self, moment: datetime) -> None:
         """Show the time that passes, where it can be overwritten."""
+        self.bar(f"{moment:%H:%M:%S}  …")
+
+    def bar(self, text: str) -> None:
+        """A short text that the next one overwrites, on a terminal."""
         if self.is_live:
-            text = f"{moment:%H:%M:%S}  …"
+            text = _head(text, max(self.width - 1, 1))
             self._stream.write("\r" + self._styled(self._encodable(text), _DIM))
             self._stream.flush()
             self._ticked = cell_len(text) + 2
@@ -64,7 +71,8 @@ class Page:
     def ask(self, text: str) -> None:
         """A question on the line of the clock, without an end of line."""
         self._wipe()
-        self._stream.write(self._encodable(text))
+        indent = len(text) - len(text.lstrip())
+        self._stream.write(wrapped(self._encodable(text.rstrip()), self.width and self.width - 1, indent) + " ")
         self._stream.flush()
 
     # The stream of the console channel -------------------------------------------------------------------------------
@@ -117,9 +125,9 @@ class Page:
 
 
 def _hang(line: str) -> int:
-    """Text that goes on stands below the text that follows a clock time."""
-    time = _TIME.match(_CODES.sub("", line))
-    return len("00:00:00  ") if time else 0
+    """Text that goes on stands below the text that follows a clock time, or the place for one."""
+    plain = _CODES.sub("", line)
+    return len(INDENT) if _TIME.match(plain) or plain.startswith(INDENT) else 0
 
 
 def wrapped(line: str, width: int, hang: int) -> str:

@@ -2,44 +2,48 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 
-from sevenhop.demo.narrator import Narrator, Tally
+from sevenhop.core.remediation.audit import verify_lines
+from sevenhop.demo.cast import PLAYBOOK
+from sevenhop.demo.choices import SILENT, Choose, scripted
+from sevenhop.demo.deciding import Deciding
+from sevenhop.demo.narrator import Narrator, Tally, counted
 from sevenhop.demo.page import Page
 from sevenhop.demo.stage import Stage, StageError, open_stage
-from sevenhop.demo.story import BEGINS, STORIES, Story
+from sevenhop.demo.story import BEGINS, STORIES, Step, Story
+from sevenhop.demo.telling import Teller
 from sevenhop.version import __version__
 
-_FRAME_S = 0.1
-"""How often the clock on a terminal moves, in real seconds."""
+_ASKS = "{mode: approve, approvers: [slack-group:S0123]}"
 
-Ask = Callable[[], Awaitable[None]]
-"""Waits until the reader wants to go on."""
+Rows = list[tuple[str, str]]
 
 
-async def play(story: Story, page: Page, *, speed: float, ask: Ask | None = None) -> Tally:
+async def play(story: Story, page: Page, *, speed: float, choose: Choose | None = None) -> Tally:
     """
     Tell a story.
 
     Args:
         speed: Seconds of the story in one real second.
-        ask: Awaited once the message stands there; None goes on by itself.
+        choose: What the reader does where people are asked; None lets nobody answer.
 
     Raises:
-        StageError: A part of ours failed, in one line.
+        StageError: A part of ours failed, or the story ended otherwise than it should; in one line.
         BrokenPipeError: Whoever read the page has gone.
     """
-    stops = ", stops for you to read" if ask is not None else ""
-    page.title(f"sevenhop {__version__} demo: simulated cluster prod-eu, clock ×{speed:g}{stops}")
-    page.line("The cluster is simulated; what watches it and tells you is what runs in production.")
-    page.line("Nothing leaves this machine.")
+    page.title(
+        f"sevenhop {__version__} demo: simulated cluster prod-eu, clock ×{speed:g}, faster where nothing happens"
+    )
+    page.line(
+        "The cluster is simulated; what watches it, tells you, asks you and changes it is what runs in production. "
+        "Nothing leaves this machine."
+    )
     page.line(story.about)
     page.line()
     began_s = time.monotonic()
@@ -48,71 +52,76 @@ async def play(story: Story, page: Page, *, speed: float, ask: Ask | None = None
             narrator = Narrator(story, stage.engine, page)
             stage.embedded.observers.append(narrator.heard)
             narrator.opening(stage.clock(), time.monotonic() - began_s)
-            await _tell(story, stage, narrator, _Pace(page, stage, speed), ask)
-    _close(story, page, narrator)
+            teller = Teller(page, stage, narrator, speed)
+            moral = await _tell(story, stage, narrator, teller, choose or scripted(SILENT))
+            trail = _trail(stage)
+    page.line()
+    page.title(moral)
+    _close(story, page, [*narrator.closing(), *trail])
     return narrator.tally
 
 
-async def _tell(story: Story, stage: Stage, narrator: Narrator, pace: _Pace, ask: Ask | None) -> None:
-    page = pace.page
-    has_asked = False
+async def _tell(story: Story, stage: Stage, narrator: Narrator, teller: Teller, choose: Choose) -> str:
+    await _happen(story.opening, stage, teller)
+    await teller.until(BEGINS + story.told)
+    moral = story.moral
+    if story.decision is not None:
+        moral = await Deciding(story.decision, stage, narrator, teller).play(choose)
+    else:
+        await _happen(story.then, stage, teller)
+        await teller.until(BEGINS + story.ends)
+        case = narrator.case()
+        if case is not None:
+            teller.page.at(stage.clock(), f"Plan {case.id}: {'; '.join(narrator.plan_lines(case.plan)[:4])}.")
+    return moral
 
-    async def before(at: datetime) -> None:
-        nonlocal has_asked
-        if ask is not None and not has_asked and narrator.tally.posted:
-            has_asked = True
-            await ask()
-            pace.rest()
-        await pace(at)
 
-    for step in story.steps:
-        await stage.advance(BEGINS + step.at, before, narrator.look)
-        page.at(stage.clock(), step.says)
+async def _happen(steps: Sequence[Step], stage: Stage, teller: Teller) -> None:
+    for step in steps:
+        await teller.until(BEGINS + step.at)
+        teller.page.at(stage.clock(), step.says)
         for action in step.actions:
             stage.act(action)
-    await stage.advance(BEGINS + story.ends, before, narrator.look)
-    if page.is_torn:
-        raise BrokenPipeError
-    failures = stage.embedded.outbox_failures()
-    if failures:
-        raise StageError("; ".join(failures.values()))
 
 
-class _Pace:
-    """Spends real time for virtual time, as far as the work in between has not spent it already."""
+def _trail(stage: Stage) -> Rows:
+    """
+    What the audit trail holds, and that a change of it would show.
 
-    def __init__(self, page: Page, stage: Stage, speed: float) -> None:
-        self.page = page
-        self._stage = stage
-        self._speed = speed
-        self.rest()
-
-    def rest(self) -> None:
-        """Begin anew from here: what has passed in real time does not count."""
-        self._since_s = time.monotonic()
-        self._since = self._stage.clock()
-
-    async def __call__(self, at: datetime) -> None:
-        due_s = self._since_s + (at - self._since).total_seconds() / self._speed
-        while (left_s := due_s - time.monotonic()) > 0:
-            passed_s = (time.monotonic() - self._since_s) * self._speed
-            self.page.tick(min(at, self._since + (at - self._since) * min(1.0, passed_s / self._span_s(at))))
-            await asyncio.sleep(min(left_s, _FRAME_S))
-
-    def _span_s(self, at: datetime) -> float:
-        return max((at - self._since).total_seconds(), 1e-9)
+    Raises:
+        StageError: It is broken, or does not notice a change.
+    """
+    lines, head = list(stage.state.audit_lines()), stage.state.audit_head()
+    if not lines:
+        return []
+    problems = verify_lines(lines, head)
+    if problems:
+        raise StageError(f"the audit trail is broken: {problems[0]}")
+    found = verify_lines(_with_another_byte(lines), head)
+    if not found:
+        raise StageError("a changed audit record went unnoticed")
+    return [("Audit", f"{counted(len(lines), 'record')}, chain ok; with one byte of a copy changed: {found[0]}")]
 
 
-def _close(story: Story, page: Page, narrator: Narrator) -> None:
-    page.line()
-    page.title(story.moral)
-    others = [name for name in STORIES if name != story.name]
+def _with_another_byte(lines: Sequence[bytes]) -> list[bytes]:
+    """A copy in which one record's time differs by a digit."""
+    number = len(lines) // 2
+    line = lines[number]
+    place = line.index(b"T") + 1  # of the hour, in "at"
+    other = b"2" if line[place : place + 1] != b"2" else b"1"
+    return [*lines[:number], line[:place] + other + line[place + 1 :], *lines[number + 1 :]]
+
+
+def _close(story: Story, page: Page, rows: Rows) -> None:
+    others = " | ".join(name for name in STORIES if name != story.name)
     next_steps = [
         ("Your cluster", "sevenhop scan --context NAME (read-only, installs nothing)"),
-        ("Watch it", "sevenhop run --context NAME; then sevenhop explain WORKLOAD/COMPONENT says why an alert fires"),
-        *(("Another story", f"sevenhop demo --story {name}: {STORIES[name].summary}") for name in others),
+        ("Watch it", "sevenhop run --context NAME; plans are made and recorded, and nobody is asked (shadow)"),
+        ("Let it ask", f"in sevenhop.yaml: remediation: {{playbooks: {{{PLAYBOOK}: {_ASKS}}}}}"),
+        ("Ask it why", "sevenhop explain WORKLOAD/COMPONENT; sevenhop explain --why-not says why an alert is silent"),
+        ("More stories", f"sevenhop demo {others}"),
+        ("Kill it", "sevenhop demo --kill 50: kill -9 at random moments, and what was lost or done twice"),
     ]
-    rows = narrator.closing()
     width = max(len(label) for label, _ in (*rows, *next_steps))
     for label, text in rows:
         page.row(label, text, width)

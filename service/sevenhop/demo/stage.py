@@ -2,6 +2,8 @@
 The stage: a simulated cluster behind a loopback API server, and around it what production runs.
 
     SimulatedCluster ─HTTP─► KubernetesSource ─► Embedded (engine, SQLite, outbox) ─► console channel
+            ▲                                               │
+            └──── approved steps: dry run, patch, Event ◄───┘
 
 Time is virtual and moves only in `advance`, from one due moment to the next, and never ahead of anyone: so a slow
 machine tells the same story, to the second.
@@ -17,11 +19,13 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from sevenhop.app import build_embedded, build_engine, build_rulebook
+from sevenhop.core.effects import Reply
 from sevenhop.core.engine import Engine, Step
-from sevenhop.core.events import SyncState, Tick
+from sevenhop.core.events import Decided, SyncState, Tick
+from sevenhop.demo.cast import ONCALL, PLAYBOOK
 from sevenhop.demo.endpoints import EndpointSlices
-from sevenhop.demo.manifests import Item, with_owner_uids
-from sevenhop.demo.story import Action, KillPods, Patch
+from sevenhop.demo.manifests import GPU, Item, with_owner_uids
+from sevenhop.demo.story import Action, Create, KillPods, Patch
 from sevenhop.demo.world import World
 from sevenhop.runtime.clock import Clock
 from sevenhop.runtime.embedded import Embedded
@@ -29,6 +33,7 @@ from sevenhop.settings import Settings, load_settings
 from sevenhop.simulation.clock import VirtualClock
 from sevenhop.simulation.cluster import SimulatedCluster
 from sevenhop.simulation.controllers import is_ready
+from sevenhop.simulation.operators import KServe
 from sevenhop.simulation.patches import merge_patch
 from sevenhop.sources.kubernetes.api import Access, ApiServer
 from sevenhop.sources.kubernetes.source import KubernetesSource
@@ -37,8 +42,14 @@ from sevenhop.stores.sqlite import SqliteStore
 LOAD_S = 50.0
 """Seconds from running to Ready of a pod with GPUs: a model loads."""
 
+LOADS_S = {"llama-70b": 95.0}
+"""The same, of models that are larger than the others; by the name they are served under."""
+
 BUILT_BEFORE = timedelta(hours=3)
 """The world is that old when the story begins, so that nothing of it counts as a recent change."""
+
+REMEDIATION = {"playbooks": {PLAYBOOK: {"mode": "approve", "approvers": [f"kubernetes-group:{ONCALL}"]}}}
+"""All that the demo sets beside the defaults: one playbook asks, and the group on call may answer."""
 
 _LONGEST_MOVE = timedelta(seconds=10)
 """Time passes in moves that can be watched."""
@@ -76,7 +87,15 @@ class Stage:
         clock: Virtual time, UTC.
     """
 
-    def __init__(self, cluster: SimulatedCluster, engine: Engine, embedded: Embedded, source: KubernetesSource) -> None:
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        engine: Engine,
+        embedded: Embedded,
+        source: KubernetesSource,
+        state: SqliteStore,
+    ) -> None:
+        self.state = state
         self.cluster = cluster
         self.clock: VirtualClock = cluster.clock
         self.engine = engine
@@ -89,20 +108,28 @@ class Stage:
     def _heard(self, step: Step) -> None:
         self._due = step.next_wake
 
-    async def advance(self, until: datetime, pace: Pace, look: Callable[[datetime], None]) -> None:
+    async def advance(
+        self,
+        until: datetime,
+        pace: Pace,
+        look: Callable[[datetime], None],
+        *,
+        enough: Callable[[], bool] = lambda: False,
+    ) -> None:
         """
         Let time pass, stopping wherever something is due.
 
         Args:
             pace: Awaited before each move, with the time that will be.
             look: Called after each move, when everyone has caught up.
+            enough: Ends it before `until`.
         """
         while True:
             due = self.cluster.settle()
             await self.settle()
             now = self.clock()
             look(now)
-            if now >= until:
+            if now >= until or enough():
                 return
             moments = (until, due, self._due, now + _LONGEST_MOVE)
             at = max(now, min(moment for moment in moments if moment is not None))
@@ -131,6 +158,12 @@ class Stage:
                     await asyncio.sleep(0 if quiet else _LOOK_EVERY_S)
         except TimeoutError:
             raise StageError(f"no rest within {_SETTLED_WITHIN_S:g} s; failing: {self._failing()}") from None
+
+    async def ask(self, request: Decided) -> Reply:
+        """Hand on a person's decision; the answer is for that person alone."""
+        reply = await self.embedded.ask(request)
+        await self.settle()
+        return reply
 
     def act(self, action: Action) -> None:
         """Do what somebody does to the cluster."""
@@ -167,10 +200,8 @@ async def open_stage(
     Raises:
         StageError: A part of ours failed, in one line.
     """
-    clock = VirtualClock(begins - BUILT_BEFORE)
-    cluster = SimulatedCluster(clock, load_s=_load_s, controllers=(EndpointSlices,))
-    build(cluster, world)
-    cluster.advance(begins - clock())
+    cluster = open_cluster(world, begins)
+    clock = cluster.clock
     settings = settings or settings_of(world, folder)
     rulebook = build_rulebook(settings)
     if rulebook.problems:
@@ -178,9 +209,9 @@ async def open_stage(
     engine = build_engine(settings, rulebook, world.cluster)
     store = SqliteStore(folder)
     try:
-        embedded = build_embedded(settings, engine, store, StageClock(clock), stream)
         async with cluster.server.serve() as url, ApiServer(Access(base_url=url)) as api:
-            stage = Stage(cluster, engine, embedded, KubernetesSource(api, clock=clock))
+            embedded = build_embedded(settings, engine, store, StageClock(clock), stream, api)
+            stage = Stage(cluster, engine, embedded, KubernetesSource(api, clock=clock), store)
             running = stage.run()
             try:
                 await stage.settle()
@@ -192,9 +223,25 @@ async def open_stage(
         store.close()
 
 
+def open_cluster(world: World, begins: datetime) -> SimulatedCluster:
+    """
+    The world as it stands when the story begins, with the operators that follow changes from then on.
+
+    Raises:
+        StageError: It does not come to stand.
+    """
+    clock = VirtualClock(begins - BUILT_BEFORE)
+    cluster = SimulatedCluster(clock, load_s=_load_s, controllers=(EndpointSlices,))
+    build(cluster, world)
+    # Operators act on changes: what is built stands as they would have left it.
+    cluster.add(KServe)
+    cluster.advance(begins - clock())
+    return cluster
+
+
 def settings_of(world: World, folder: Path) -> Settings:
     """The defaults of production, whatever the reader's environment says."""
-    return load_settings(None, environ={}, cluster=world.cluster, state=folder)
+    return load_settings(None, environ={}, cluster=world.cluster, state=folder, remediation=REMEDIATION)
 
 
 def build(cluster: SimulatedCluster, world: World) -> None:
@@ -233,6 +280,9 @@ def perform(cluster: SimulatedCluster, action: Action) -> None:
     if isinstance(action, Patch):
         store.change(action.kind, action.namespace, action.name, lambda data: _merged(data, action))
         return
+    if isinstance(action, Create):
+        store.create(action.item.kind, action.item.manifest)
+        return
     victims = [pod["metadata"]["name"] for pod in store.all("Pod", action.namespace) if _is_meant(action, pod)]
     if not victims:
         raise StageError(f"no pod in {action.namespace} is {dict(action.labels)} on node {action.node or '(none)'}")
@@ -253,5 +303,8 @@ def _is_meant(action: KillPods, pod: dict[str, Any]) -> bool:
 
 
 def _load_s(pod: dict[str, Any]) -> float:
-    limits = [container.get("resources", {}).get("limits", {}) for container in pod["spec"]["containers"]]
-    return LOAD_S if any("nvidia.com/gpu" in each for each in limits) else 3.0
+    containers = pod["spec"]["containers"]
+    if not any(GPU in each.get("resources", {}).get("limits", {}) for each in containers):
+        return 3.0
+    words = [word for each in containers for word in each.get("args", ())]
+    return next((LOADS_S[word] for word in words if word in LOADS_S), LOAD_S)

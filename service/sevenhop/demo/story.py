@@ -11,7 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from sevenhop.demo import world
-from sevenhop.demo.manifests import GPU
+from sevenhop.demo.manifests import GPU, Item
+from sevenhop.demo.workloads import TIER, notebook
 
 BEGINS = datetime(2026, 11, 30, 2, 59, 30, tzinfo=UTC)
 """When the demo begins to watch: a night like others."""
@@ -40,13 +41,19 @@ class KillPods(NamedTuple):
     node: str = ""
 
 
-Action = Patch | KillPods
+class Create(NamedTuple):
+    """Make an object that nobody else makes."""
+
+    item: Item
+
+
+Action = Patch | KillPods | Create
 
 
 class Step(NamedTuple):
     """
     Attributes:
-        at: After the beginning.
+        at: After the beginning; for what follows a decision, after that.
         says: What the narrator tells; it is told before the consequences.
         actions: What happens to the cluster.
     """
@@ -54,6 +61,19 @@ class Step(NamedTuple):
     at: timedelta
     says: str
     actions: tuple[Action, ...] = ()
+
+
+class Decision(NamedTuple):
+    """
+    What may happen around the question whether a plan may be carried out.
+
+    Attributes:
+        overtaken: What somebody does to the donor while the reader still looks at the plan.
+        repaired: What gives the capacity back, so long after the decision has had its effect.
+    """
+
+    overtaken: Step
+    repaired: Step
 
 
 class Story(NamedTuple):
@@ -64,9 +84,12 @@ class Story(NamedTuple):
         world: What exists before it.
         subject: (namespace, workload, component) that it is about.
         rule: Of the alert that it leads to.
-        steps: In order of time.
-        ends: After the beginning.
-        moral: What the reader has seen, at the end.
+        opening: What leads to the message, in order of time.
+        told: After the beginning; by then the message stands there.
+        then: What follows by itself, in order of time.
+        decision: What follows if people are asked; None where there is nothing to ask them.
+        ends: After the beginning, where there is no decision.
+        moral: What the reader has seen, at the end; a decision has its own.
     """
 
     name: str
@@ -75,9 +98,12 @@ class Story(NamedTuple):
     world: Callable[[], world.World]
     subject: tuple[str, str, str]
     rule: str
-    steps: tuple[Step, ...]
-    ends: timedelta
-    moral: str
+    opening: tuple[Step, ...]
+    told: timedelta
+    then: tuple[Step, ...] = ()
+    decision: Decision | None = None
+    ends: timedelta = timedelta(0)
+    moral: str = ""
 
 
 def _after(minutes: int, seconds: int = 0) -> timedelta:
@@ -87,68 +113,58 @@ def _after(minutes: int, seconds: int = 0) -> timedelta:
 _DECODE = {"nvidia.com/dynamo-graph-deployment-name": "llama-70b", "nvidia.com/dynamo-component": "decode"}
 
 
-def _spec(**fields: Any) -> dict[str, Any]:
-    return {"spec": fields}
-
-
 def _gpus(node: str, allocatable: int) -> Patch:
     """A GPU off the bus is gone for the driver too, so the device plugin reports neither capacity nor allocatable."""
     amount = {GPU: str(allocatable)}
     return Patch("Node", "", node, {"status": {"allocatable": amount, "capacity": amount}}, "status")
 
 
-def _summarizer(most: int) -> tuple[Action, ...]:
-    """Its InferenceService, and what KServe and the HorizontalPodAutoscaler make of that."""
-    return (
-        Patch(
-            "InferenceService.serving.kserve.io", "docs", "summarizer", {"spec": {"predictor": {"maxReplicas": most}}}
-        ),
-        Patch("HorizontalPodAutoscaler.autoscaling", "docs", "summarizer-predictor", {"spec": {"maxReplicas": most}}),
-        Patch("Deployment.apps", "docs", "summarizer-predictor", {"spec": {"replicas": most}}),
-    )
-
+_LOSS = Step(
+    _after(0, 30),
+    "gpu-05 loses a GPU: it offers 7 of 8 from now on. The decode worker that ran on it dies.",
+    (_gpus("gpu-05", 7), KillPods("chat", _DECODE, "gpu-05")),
+)
+_ISVC = "InferenceService.serving.kserve.io"
 
 SHORTAGE = Story(
     name="shortage",
-    summary="a decode worker is lost, and its replacement fits nowhere",
+    summary="a decode worker is lost, its replacement fits nowhere, and a plan waits for your yes",
     about="One of the four decode workers of llama-70b is about to lose its GPU.",
     world=world.crowded,
     subject=("chat", "llama-70b", "decode"),
     rule="component-short-of-gpus",
-    steps=(
+    opening=(
         Step(
-            _after(0, 30),
-            "gpu-05 loses a GPU: it offers 7 of 8 from now on. The decode worker that ran on it dies.",
-            (_gpus("gpu-05", 7), KillPods("chat", _DECODE, "gpu-05")),
+            _after(0, 20),
+            "Kim starts notebook-8. It wants 2 GPUs of gpu-06 and no other node, so it waits.",
+            (Create(notebook("notebook-8", "research", "gpu-06", gpus=2)),),
         ),
-        Step(
-            _after(3, 20),
-            "Somebody deletes the Pending pod, hoping that helps. Its controller makes another, under a new name.",
-            (KillPods("chat", _DECODE),),
+        _LOSS,
+    ),
+    told=_after(2, 40),
+    decision=Decision(
+        overtaken=Step(
+            _after(0, 0),
+            "Kim wants to help and lowers summarizer from 4 to 3 by hand. Its controller picks the pod on gpu-06, and "
+            "notebook-8, which has waited longer, takes the place: the decode worker still waits.",
+            (Patch(_ISVC, "docs", "summarizer", {"spec": {"predictor": {"maxReplicas": 3}}}),),
         ),
-        Step(
-            _after(4, 0),
-            "The engineer on call follows the message and lowers summarizer (batch) from 4 replicas to 3.",
-            _summarizer(3),
-        ),
-        Step(
-            _after(5, 10),
-            "gpu-05 is repaired and offers 8 GPUs again: summarizer gets its fourth replica back.",
-            (_gpus("gpu-05", 8), *_summarizer(4)),
+        repaired=Step(
+            _after(12, 0),
+            "gpu-05 is repaired and offers 8 GPUs again.",
+            (_gpus("gpu-05", 8),),
         ),
     ),
-    ends=_after(6, 15),
-    moral="GPUs were free, but no two on one node: the message said so, and who could give.",
 )
 
 SURGE = Story(
     name="surge",
-    summary="a rollout waits for the GPUs of its own old pods",
+    summary="a rollout waits for the GPUs of its own old pods; nobody is asked to give any",
     about="coder is about to get a new version, on a cluster without room for one pod more.",
     world=world.full_rollout,
     subject=("dev", "coder", "engine"),
     rule="rollout-surge-blocked",
-    steps=(
+    opening=(
         Step(
             _after(0, 30),
             "A new image for coder is rolled out, with the default strategy: first one pod more, then one less.",
@@ -161,6 +177,9 @@ SURGE = Story(
                 ),
             ),
         ),
+    ),
+    told=_after(6, 0),
+    then=(
         Step(
             _after(6, 30),
             "The engineer on call does what the message says: maxSurge 0, maxUnavailable 1.",
@@ -175,7 +194,28 @@ SURGE = Story(
         ),
     ),
     ends=_after(8, 45),
-    moral="It looked like a shortage of GPUs and was none: nobody was asked to give any.",
+    moral="It looked like a shortage of GPUs and was none: no plan was made, and nobody was asked to give any.",
 )
 
-STORIES: dict[str, Story] = {story.name: story for story in (SHORTAGE, SURGE)}
+NO_DONOR = Story(
+    name="no-donor",
+    summary="nobody has said who is worth more: no plan, and the words that say what to set",
+    about="The same cluster and the same loss, but no workload says what it is worth to its owner.",
+    world=world.unranked,
+    subject=("chat", "llama-70b", "decode"),
+    rule="component-short-of-gpus",
+    opening=(_LOSS,),
+    told=_after(2, 40),
+    then=(
+        Step(
+            _after(3, 0),
+            "The owner of summarizer does what the message says: "
+            "kubectl -n docs annotate inferenceservice summarizer sevenhop.dev/tier=batch",
+            (Patch(_ISVC, "docs", "summarizer", {"metadata": {"annotations": {TIER: "batch"}}}),),
+        ),
+    ),
+    ends=_after(3, 40),
+    moral="Without tiers nobody is asked to give. One annotation by an owner, and there is a plan to decide about.",
+)
+
+STORIES: dict[str, Story] = {story.name: story for story in (SHORTAGE, SURGE, NO_DONOR)}

@@ -144,17 +144,17 @@ def budget(name: str, space: str, least: int) -> Item:
     return Item("PodDisruptionBudget.policy", _object("policy/v1", "PodDisruptionBudget", name, space, spec))
 
 
-def notebook(name: str, space: str, node: str) -> Item:
-    """A bare pod with one GPU that somebody started on a node of their choice."""
+def notebook(name: str, space: str, node: str, *, gpus: int = 1) -> Item:
+    """A bare pod that somebody started on a node of their choice."""
     pod = {
-        "containers": [{**container("jupyter", "quay.io/jupyter/pytorch-notebook:cuda12"), "resources": _one_gpu()}],
+        "containers": [{**container("jupyter", "quay.io/jupyter/pytorch-notebook:cuda12"), "resources": _gpus(gpus)}],
         "nodeSelector": {"kubernetes.io/hostname": node},
     }
     return Item("Pod", _object("v1", "Pod", name, space, pod))
 
 
-def _one_gpu() -> Manifest:
-    amounts = {"cpu": "4", "memory": "32Gi", GPU: "1"}
+def _gpus(number: int) -> Manifest:
+    amounts = {"cpu": "4", "memory": "32Gi", GPU: str(number)}
     return {"requests": amounts, "limits": amounts}
 
 

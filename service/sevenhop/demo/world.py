@@ -42,9 +42,19 @@ def crowded() -> World:
 
     After gpu-05 has lost a GPU and the decode worker on it: gpu-07 is full, each of the other three has one free.
     """
+    return _crowded(has_tiers=True)
+
+
+def unranked() -> World:
+    """The same, and nobody has said what any workload is worth."""
+    return _crowded(has_tiers=False)
+
+
+def _crowded(*, has_tiers: bool) -> World:
+    def of(owner: str, tier: str) -> dict[str, str]:
+        return {TIER: tier, OWNER: owner} if has_tiers else {OWNER: owner}
+
     decode, prefill, frontend = _LLAMA
-    owner = {TIER: "critical", OWNER: "@llm-serving"}
-    critical, standard = ({TIER: tier, OWNER: "@search"} for tier in ("critical", "standard"))
     models = [
         *(namespace(name) for name in ("chat", "docs", "search", "research")),
         *dynamo(
@@ -57,7 +67,7 @@ def crowded() -> World:
                 Part("prefill", 2, 2, least=2),
                 Part("decode", 4, 2, least=4),
             ),
-            owner,
+            of("@llm-serving", "critical"),
         ),
         *kserve(
             "summarizer",
@@ -66,10 +76,10 @@ def crowded() -> World:
             gpus=2,
             least=2,
             most=4,
-            annotations={TIER: "batch", OWNER: "@docs"},
+            annotations=of("@docs", "batch"),
         ),
-        *plain("ranker", "search", "BAAI/bge-reranker-v2-gemma", gpus=2, annotations=critical),
-        *plain("embed", "search", "intfloat/e5-mistral-7b-instruct", gpus=1, annotations=standard),
+        *plain("ranker", "search", "BAAI/bge-reranker-v2-gemma", gpus=2, annotations=of("@search", "critical")),
+        *plain("embed", "search", "intfloat/e5-mistral-7b-instruct", gpus=1, annotations=of("@search", "standard")),
         budget("embed", "search", 3),
     ]
     return World(

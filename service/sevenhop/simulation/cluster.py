@@ -61,6 +61,10 @@ class SimulatedCluster:
             Garbage(self.store),
         ]
 
+    def add(self, make: Callable[[Store], Controller]) -> None:
+        """One more controller, such as an operator that takes over a world as it stands."""
+        self._controllers.insert(0, make(self.store))
+
     def settle(self) -> datetime | None:
         """
         Let the controllers work until nothing changes; gives the time at which something is due next.

@@ -62,9 +62,16 @@ class Fault:
         """Sends the lines of a watch that became due together."""
         await send(b"".join(lines))
 
+    async def after(self, call: Call) -> None:
+        """Asked when the request was carried out, and not answered yet."""
+
     @property
     def is_stream(self) -> bool:
         return type(self).write is not Fault.write
+
+    @property
+    def is_late(self) -> bool:
+        return type(self).after is not Fault.after
 
 
 @dataclass(kw_only=True)
@@ -111,6 +118,19 @@ class Hang(Fault):
     async def before(self, call: Call) -> Refusal | None:
         await asyncio.Event().wait()
         return None
+
+
+@dataclass(kw_only=True)
+class LoseAnswer(Fault):
+    """Carries the request out and breaks the connection instead of answering; `hangs` never answers."""
+
+    verbs: Sequence[str] = ("create", "patch", "update", "delete")
+    hangs: bool = False
+
+    async def after(self, call: Call) -> None:
+        if self.hangs:
+            await asyncio.Event().wait()
+        raise CutError
 
 
 @dataclass(kw_only=True)
@@ -222,12 +242,22 @@ class Faults:
 
     async def before(self, call: Call) -> Refusal | None:
         for fault in list(self._faults):
-            if not fault.is_stream and fault.applies(call):
+            if not fault.is_stream and not fault.is_late and fault.applies(call):
                 fault.hits += 1
                 refusal = await fault.before(call)
                 if refusal is not None:
                     return refusal
         return None
+
+    async def after(self, call: Call) -> None:
+        """
+        Raises:
+            CutError: The connection is to be broken off.
+        """
+        for fault in list(self._faults):
+            if fault.is_late and fault.applies(call):
+                fault.hits += 1
+                await fault.after(call)
 
     def stream(self, call: Call) -> Fault | None:
         """The fault that writes this watch, if one does."""

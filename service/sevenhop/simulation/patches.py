@@ -107,6 +107,8 @@ def _operate(target: Any, operation: Mapping[str, Any]) -> Any:
         _find(target, path)
         return _remove(target, path)
     if name == "test":
+        if operation.get("value") is None and _is_absent(target, path):
+            return target  # not in the RFC, but in the API server's library: gopkg.in/evanphx/json-patch.v4
         if _find(target, path) != operation.get("value"):
             raise PatchError(f"testing value {operation['path']} failed")
         return target
@@ -134,6 +136,11 @@ def _find(target: Any, path: list[str]) -> Any:
         else:
             raise PatchError(f"no such path: /{'/'.join(path)}")
     return target
+
+
+def _is_absent(target: Any, path: list[str]) -> bool:
+    parent = _find(target, path[:-1])
+    return bool(path) and isinstance(parent, Mapping) and path[-1] not in parent
 
 
 def _put(target: Any, path: list[str], value: Any, *, must_exist: bool) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,6 +13,8 @@ import msgspec
 from aiohttp import web
 
 from sevenhop.core.objects.kinds import Kind
+from sevenhop.simulation import events
+from sevenhop.simulation.evictions import evict
 from sevenhop.simulation.faults import Call, CutError, Fault, Faults
 from sevenhop.simulation.patches import PatchError, json_patch, merge_patch, strategic_patch
 from sevenhop.simulation.selectors import Selection
@@ -96,7 +98,11 @@ class ApiServerSimulation:
         try:
             return await self._answer(request)
         except StoreError as error:
-            return _status(error.status, error.reason, str(error))
+            return _status(error.status, error.reason, str(error), causes=error.causes)
+        except CutError:
+            if request.transport is not None:
+                request.transport.abort()
+            raise
         except PatchError as error:
             return _status(422, "Invalid", str(error))
         except msgspec.DecodeError as error:
@@ -122,7 +128,9 @@ class ApiServerSimulation:
             return await self._watch(request, target, self.faults.stream(call))
         if target.verb == "list":
             return self._list(request, target)
-        return await self._one(request, target)
+        answer = await self._one(request, target)
+        await self.faults.after(call)
+        return answer
 
     # Discovery --------------------------------------------------------------------------------------------------------
 
@@ -258,8 +266,12 @@ class ApiServerSimulation:
         at = (kind.name, target.namespace if kind.namespaced else "", target.name)
         if target.verb == "get":
             return _json(_view(store.get(*at), target))
+        if target.subresource == "eviction":
+            evict(store, target.namespace, target.name, await _read_data(request), dry_run=dry_run)
+            return _json({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}, 201)
         if target.verb == "create":
             data = _namespaced(await _read_data(request), target)
+            data = events.to_core(data) if target.group == events.GROUP else data
             if kind.name not in _KEEPS_STATUS:
                 data.pop("status", None)
             return _json(_view(store.create(kind.name, data, dry_run=dry_run), target), 201)
@@ -317,10 +329,11 @@ class ApiServerSimulation:
 
 
 class _Target(msgspec.Struct, frozen=True):
-    """What a path and method are about; `kind` is None for discovery."""
+    """What a path and method are about; `kind` is None for discovery, `group` is the path's."""
 
     verb: str
     kind: Kind | None = None
+    group: str = ""
     version: str = ""
     namespace: str = ""
     name: str = ""
@@ -333,7 +346,7 @@ class _Target(msgspec.Struct, frozen=True):
 
     @property
     def api_version(self) -> str:
-        return f"{self.the_kind.group}/{self.version}" if self.the_kind.group else self.version
+        return f"{self.group}/{self.version}" if self.group else self.version
 
     @classmethod
     def parse(cls, request: web.Request, store: Store) -> _Target:
@@ -345,24 +358,27 @@ class _Target(msgspec.Struct, frozen=True):
         namespace = ""
         if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
             namespace, rest = rest[1], rest[2:]
+        stored_in = "" if (group, rest[0]) == (events.GROUP, "events") else group
         kind = next(
-            (k for k in store.kinds() if k.group == group and k.plural == rest[0] and version in k.versions), None
+            (k for k in store.kinds() if k.group == stored_in and k.plural == rest[0] and version in k.versions), None
         )
         if kind is None:
             raise StoreError(404, "NotFound", "the server could not find the requested resource")
         name = rest[1] if len(rest) > 1 else ""
         subresource = rest[2] if len(rest) > 2 else ""
         is_scale_without = subresource == "scale" and kind.kind not in _SCALABLE
-        if subresource not in ("", "status", "scale") or is_scale_without or len(rest) > 3:
+        is_eviction = subresource == "eviction" and kind.name == "Pod" and request.method == "POST"
+        is_known = subresource in ("", "status", "scale") or is_eviction
+        if not is_known or is_scale_without or len(rest) > 3:
             raise StoreError(404, "NotFound", "the server could not find the requested resource")
         is_watch = request.query.get("watch", "").lower() in ("1", "true")
         reading = "get" if name else "watch" if is_watch else "list"
         verb = {"GET": reading, "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}.get(
             request.method, "unknown"
         )
-        if bool(name) is (verb == "create") and verb != "list" and verb != "watch":
+        if not is_eviction and bool(name) is (verb == "create") and verb != "list" and verb != "watch":
             raise StoreError(405, "MethodNotAllowed", f"{request.method} is not supported here")
-        return cls(verb, kind, version, namespace, name, subresource)
+        return cls(verb, kind, group, version, namespace, name, subresource)
 
 
 # Views of an object ---------------------------------------------------------------------------------------------------
@@ -469,8 +485,9 @@ def _json(data: Any, status: int = 200) -> web.Response:
     return web.Response(body=msgspec.json.encode(data), status=status, content_type="application/json")
 
 
-def _status_data(status: int, reason: str, message: str) -> Data:
+def _status_data(status: int, reason: str, message: str, causes: Sequence[str] = ()) -> Data:
     return {
+        **({"details": {"causes": [{"message": cause} for cause in causes]}} if causes else {}),
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
@@ -481,8 +498,10 @@ def _status_data(status: int, reason: str, message: str) -> Data:
     }
 
 
-def _status(status: int, reason: str, message: str, headers: Mapping[str, str] | None = None) -> web.Response:
-    body = msgspec.json.encode(_status_data(status, reason, message))
+def _status(
+    status: int, reason: str, message: str, headers: Mapping[str, str] | None = None, *, causes: Sequence[str] = ()
+) -> web.Response:
+    body = msgspec.json.encode(_status_data(status, reason, message, causes))
     return web.Response(body=body, status=status, content_type="application/json", headers=headers)
 
 

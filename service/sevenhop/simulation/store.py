@@ -26,10 +26,12 @@ class StoreError(Exception):
     Attributes:
         status: HTTP status.
         reason: As meta/v1 StatusReason: ``NotFound``, ``Conflict``, ``AlreadyExists``, ``Expired``, ``Invalid``.
+        causes: Messages of ``details.causes``.
     """
 
-    def __init__(self, status: int, reason: str, message: str) -> None:
+    def __init__(self, status: int, reason: str, message: str, causes: tuple[str, ...] = ()) -> None:
         super().__init__(message)
+        self.causes = causes
         self.status = status
         self.reason = reason
 

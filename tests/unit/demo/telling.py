@@ -7,9 +7,10 @@ import io
 import re
 from typing import NamedTuple
 
+from sevenhop.demo.choices import Choice, Choose, scripted
 from sevenhop.demo.narrator import Tally
 from sevenhop.demo.page import Page
-from sevenhop.demo.play import Ask, play
+from sevenhop.demo.play import play
 from sevenhop.demo.story import STORIES
 
 FAST = 1e6
@@ -34,8 +35,21 @@ class Told(NamedTuple):
         """First lines of the messages that were posted, in a pipe."""
         return [line for line in self.lines if re.search(r"(CRITICAL|WARNING) · prod-eu · (?!changed:)", line)]
 
+    def after(self, words: str) -> str:
+        """What is told from these words on."""
+        return self.text[self.text.index(words) :]
 
-def tell(name: str, stream: io.StringIO | None = None, *, speed: float = FAST, ask: Ask | None = None) -> Told:
+
+def tell(
+    name: str,
+    stream: io.StringIO | None = None,
+    *choices: Choice,
+    speed: float = FAST,
+    choose: Choose | None = None,
+) -> Told:
+    """Play a story; without choices nobody answers when people are asked."""
     stream = stream if stream is not None else io.StringIO()
-    tally = asyncio.run(play(STORIES[name], Page(stream), speed=speed, ask=ask))
+    if choices:
+        choose = scripted(choices)
+    tally = asyncio.run(play(STORIES[name], Page(stream), speed=speed, choose=choose))
     return Told(stream.getvalue(), tally)

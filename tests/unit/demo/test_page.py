@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from sevenhop.demo.choices import YES, Choice, prompt
 from sevenhop.demo.page import Page, wrapped
 from tests.unit.demo.telling import Terminal, tell
 
@@ -22,7 +23,7 @@ def test_no_line_is_wider_than_the_terminal(columns: int, monkeypatch: pytest.Mo
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    text = tell("shortage", Terminal()).text
+    text = tell("shortage", Terminal(), *YES).text
     assert "\x1b[" in text
     assert "CRITICAL" in text
     assert [line for line in re.split(r"[\r\n]", CODES.sub("", text)) if cell_len(line) > columns] == []
@@ -33,7 +34,20 @@ def test_a_pipe_gets_plain_lines() -> None:
     text = tell("shortage").text
     assert "\x1b" not in text
     assert "\r" not in text
-    assert "Enter" not in text
+    assert "Try:" not in text
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_the_question_fits_too(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for one key behind it, and every choice readable."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    stream = Terminal()
+    choices = [choice for choice in Choice if choice is not Choice.NEITHER]
+    Page(stream).ask(f"          {prompt(choices)}")
+    lines = stream.getvalue().split("\n")
+    assert all(cell_len(line) < columns for line in lines)
+    for choice in choices:
+        assert f"({choice.value})" in stream.getvalue()
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])

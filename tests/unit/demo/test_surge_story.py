@@ -19,6 +19,7 @@ def test_the_advice_is_max_surge_and_not_a_neighbours_gpus(told: Told) -> None:
     advice = next(line for line in told.lines if line.startswith("  What would help"))
     assert "maxSurge: 0" in advice
     assert "PLAN" not in told.text
+    assert "clicks" not in told.text
     assert "gpu-shortage" not in told.text
 
 

@@ -14,6 +14,7 @@ from sevenhop.demo.story import BEGINS, STORIES, KillPods, Patch, Story
 from sevenhop.demo.world import Round, World, crowded
 from sevenhop.simulation.clock import VirtualClock
 from sevenhop.simulation.cluster import SimulatedCluster
+from sevenhop.simulation.operators import KServe
 
 ALL = pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
 
@@ -83,14 +84,49 @@ def test_only_one_node_fits_each_pod(story: Story) -> None:
 
 
 def test_the_crowded_world_adds_up() -> None:
-    """Before the story 30 of 32 are in use; after its first step one node is full and three have one free each."""
+    """Before the story 30 of 32 are in use; after its opening one node is full and three have one free each."""
     cluster = built(crowded())
     assert free(cluster) == {"gpu-02": 1, "gpu-05": 0, "gpu-06": 1, "gpu-07": 0}
-    for action in STORIES["shortage"].steps[0].actions:
-        perform(cluster, action)
-    cluster.advance(timedelta(seconds=5))
+    for step in STORIES["shortage"].opening:
+        for action in step.actions:
+            perform(cluster, action)
+        cluster.advance(timedelta(seconds=5))
     assert free(cluster) == {"gpu-02": 1, "gpu-05": 1, "gpu-06": 1, "gpu-07": 0}
-    assert [gpus(pod) for pod in cluster.store.all("Pod") if not pod["spec"].get("nodeName")] == [2]
+    waiting = [pod["metadata"]["name"] for pod in cluster.store.all("Pod") if not pod["spec"].get("nodeName")]
+    assert [name.partition("-5")[0] for name in sorted(waiting)] == ["llama-70b-decode", "notebook-8"]
+
+
+def test_a_cut_by_hand_helps_the_wrong_pod() -> None:
+    """What the story says of it: the controller's own choice is on gpu-06, where notebook-8 has waited longer."""
+    story = STORIES["shortage"]
+    assert story.decision is not None
+    cluster = built(crowded())
+    cluster.add(KServe)
+    for step in (*story.opening, story.decision.overtaken):
+        for action in step.actions:
+            perform(cluster, action)
+        cluster.advance(timedelta(seconds=10))
+    nodes = {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in cluster.store.all("Pod")}
+    assert nodes["notebook-8"] == "gpu-06"
+    assert sum(name.startswith("summarizer") for name in nodes) == 3
+    assert [name for name, node in nodes.items() if not node and name.startswith("llama-70b-decode")]
+
+
+def test_operators_take_over_a_world_as_it_stands() -> None:
+    """What is built keeps its replicas, and follows its InferenceService from then on."""
+    cluster = built(crowded())
+    cluster.add(KServe)
+    cluster.advance(timedelta(minutes=1))
+
+    def replicas() -> int:
+        return int(cluster.store.get("Deployment.apps", "docs", "summarizer-predictor")["spec"]["replicas"])
+
+    assert replicas() == 4
+    for most in (3, 4):
+        limits = {"spec": {"predictor": {"maxReplicas": most}}}
+        perform(cluster, Patch("InferenceService.serving.kserve.io", "docs", "summarizer", limits))
+        cluster.advance(timedelta(seconds=10))
+        assert replicas() == most
 
 
 def test_a_story_that_acts_on_nothing_is_found_out() -> None:

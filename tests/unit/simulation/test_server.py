@@ -265,3 +265,47 @@ SPEC = {
     "selector": {"matchLabels": {"a": "b"}},
     "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
 }
+
+
+async def test_eviction_asks_the_budget(client: Client, store: Store) -> None:
+    """Another incarnation is a conflict, a budget without room is 429, and a dry run deletes nothing."""
+    labels = {"app": "x"}
+    made = await client("POST", PODS, pod("a", labels=labels))
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    store.change("Pod", "x", "a", lambda data: {**data, "status": ready})
+    budget = {
+        "metadata": {"name": "b", "namespace": "x"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}},
+    }
+    store.create("PodDisruptionBudget.policy", budget)
+    assert await client("POST", f"{PODS}/a/eviction", {}) == (429, "TooManyRequests")
+    store.delete("PodDisruptionBudget.policy", "x", "b")
+    other = {"deleteOptions": {"preconditions": {"uid": "other"}}}
+    assert await client("POST", f"{PODS}/a/eviction", other) == (409, "Conflict")
+    same = {"deleteOptions": {"preconditions": {"uid": made["metadata"]["uid"]}}}
+    await client("POST", f"{PODS}/a/eviction", {"deleteOptions": {**same["deleteOptions"], "dryRun": ["All"]}})
+    assert store.find("Pod", "x", "a") is not None
+    await client("POST", f"{PODS}/a/eviction", same)
+    assert store.find("Pod", "x", "a") is None
+
+
+async def test_an_event_of_the_new_group_is_the_same_object(client: Client) -> None:
+    """It is written in events.k8s.io and read in core; what is required there is asked for."""
+    event = {
+        "metadata": {"name": "e", "namespace": "x"},
+        "eventTime": "2026-11-30T12:00:00.000000Z",
+        "reportingController": "sevenhop.dev/test",
+        "reportingInstance": "test",
+        "action": "Test",
+        "reason": "Tested",
+        "type": "Normal",
+        "note": "well",
+        "regarding": {"kind": "Pod", "name": "a", "namespace": "x"},
+    }
+    path = "/apis/events.k8s.io/v1/namespaces/x/events"
+    await client("POST", path, event)
+    got = await client("GET", "/api/v1/namespaces/x/events/e")
+
+    assert (got["message"], got["involvedObject"]["name"]) == ("well", "a")
+    assert await client("POST", path, event) == (409, "AlreadyExists")
+    assert await client("POST", path, {**event, "metadata": {"name": "f"}, "action": ""}) == (422, "Invalid")
