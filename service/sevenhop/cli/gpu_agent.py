@@ -78,7 +78,10 @@ async def _serve(args: argparse.Namespace) -> int:
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     host, port = _listen(args)
     runner = await status.serve(host, port, agent.counts) if port else None
-    logging.getLogger("sevenhop.agent").info("reading the GPUs of %s for %s", args.node, args.service)
+    log = logging.getLogger("sevenhop.agent")
+    log.info("reading the GPUs of %s for %s", args.node, args.service)
+    if args.service.startswith("http:"):
+        log.warning("the service is called without TLS: whoever listens in between can take the token")
     running = asyncio.create_task(agent.run())
     stopped = asyncio.create_task(stopping.wait())
     try:

@@ -11,7 +11,13 @@ import pytest
 from aiohttp import web
 
 from sevenhop.sources.kubernetes.api import Access, ApiServer
-from sevenhop.sources.kubernetes.identity import PATH, UnverifiedError, review_token
+from sevenhop.sources.kubernetes.identity import (
+    PATH,
+    UnansweredError,
+    UnverifiedError,
+    review_token,
+    review_user,
+)
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 TOKEN = "header.payload.signature"
@@ -92,3 +98,46 @@ async def test_what_is_no_token_is_not_sent(token: str) -> None:
             await review_token(api, token, NOW)
 
     assert not asked
+
+
+async def test_what_a_token_is_bound_to() -> None:
+    """Pod and node of a projected token, as the API server tells them."""
+    node = {"authentication.kubernetes.io/node-name": ["gpu-01"]}
+    user = {"username": "system:serviceaccount:sevenhop:gpu-agent", "extra": node}
+    async with answering(review(authenticated=True, user=user)) as (api, asked):
+        found = await review_user(api, TOKEN)
+
+    assert found.extra == node
+    assert asked[0]["spec"] == {"token": TOKEN}
+
+
+@pytest.mark.parametrize(("audiences", "is_good"), [(["sevenhop"], True), (["https://api"], False), ([], False)])
+async def test_for_whom_a_token_was_made(audiences: list[str], is_good: bool) -> None:
+    """An API server that knows no audiences names none, and then nobody says that it was made for us."""
+    status = review(authenticated=True, user={"username": "a"}, audiences=audiences)
+    async with answering(status) as (api, asked):
+        if is_good:
+            assert (await review_user(api, TOKEN, "sevenhop")).username == "a"
+        else:
+            with pytest.raises(UnverifiedError, match="not made for the audience 'sevenhop'"):
+                await review_user(api, TOKEN, "sevenhop")
+
+    assert asked[0]["spec"] == {"token": TOKEN, "audiences": ["sevenhop"]}
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "is_for_now"),
+    [
+        pytest.param(403, {"kind": "Status"}, True, id="we may not ask"),
+        pytest.param(500, {"kind": "Status"}, True, id="it fails"),
+        pytest.param(201, b"{", True, id="it cannot be read"),
+        pytest.param(201, review(authenticated=False), False, id="it does not know the token"),
+    ],
+)
+async def test_no_answer_is_not_a_no(status: int, answer: Any, is_for_now: bool) -> None:
+    """Who could not be asked about may be known a moment later."""
+    async with answering(answer, status) as (api, _):
+        with pytest.raises(UnverifiedError) as caught:
+            await review_user(api, TOKEN)
+
+    assert isinstance(caught.value, UnansweredError) is is_for_now

@@ -7,6 +7,3 @@ Takes what the GPU agents of a cluster send: ``POST /v1/gpu-samples``, one batch
     403   the token speaks for somebody else: another node, another service account
     503   not now: the API server does not say who it is, or we are behind
 """
-
-from sevenhop.sources.gpu_push.receiver import GpuPush as GpuPush
-from sevenhop.sources.gpu_push.settings import GpuPushSettings as GpuPushSettings

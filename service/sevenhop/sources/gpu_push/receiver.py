@@ -55,7 +55,7 @@ class GpuPush:
         emit: Callable[[list[Event]], Awaitable[None]],
         clock: Callable[[], datetime],
         *,
-        observe: Callable[[Event], None] | None = None,
+        observe: Callable[[Event, None], None] | None = None,
         emit_s: float = EMIT_S,
     ) -> None:
         self._senders = Senders(review, settings.accounts, clock)
@@ -64,12 +64,20 @@ class GpuPush:
         self._observe = observe
         self._emit_s = emit_s
         self._said: dict[tuple[str, Refusal], None] = {}
+        self._epochs: dict[str, tuple[int, int]] = {}  # node to the agent's epoch and ours, of nodes that are verified
         self.taken = 0
         self.refused: dict[Refusal, int] = dict.fromkeys(Refusal, 0)
 
     def routes(self) -> dict[str, Callable[[web.Request], Awaitable[web.Response]]]:
         """Path to handler, for `WebServer.posts`."""
         return {PATH: self.take}
+
+    def report(self) -> dict[str, Any]:
+        """For `doctor`: what was taken, and what was refused and why."""
+        refused = {reason.value: count for reason, count in self.refused.items() if count}
+        said = ", ".join(f"{reason} {count}" for reason, count in refused.items())
+        problems = [f"GPU samples refused since the start: {said}; the log says whose"] if said else []
+        return {"taken": self.taken, "refused": refused, "problems": problems}
 
     async def take(self, request: web.Request) -> web.Response:
         """One request."""
@@ -93,7 +101,7 @@ class GpuPush:
         if batch.node != node:
             # The name that is claimed is other people's text: not repeated.
             raise RefusedError(Refusal.OTHER_NODE, f"this token may speak for {node} alone")
-        events = _received(batch, self._clock())
+        events = self._received(batch, self._clock())
         try:
             async with asyncio.timeout(self._emit_s):
                 await self._emit(events)
@@ -101,9 +109,37 @@ class GpuPush:
             raise RefusedError(Refusal.BEHIND, "the service is behind; send it again later") from None
         if self._observe is not None:
             for event in events:
-                self._observe(event)
+                self._observe(event, None)
         self.taken += len(events)
         return len(events)
+
+    def _received(self, batch: Batch, now: datetime) -> list[Event]:
+        """
+        The events, each sample with its time by our clock, from which the core learns how far the agent's is off.
+
+        A sample may have waited on its node for an hour, which is no skew: what counts is what the agent's clock
+        showed when it sent the batch.
+        """
+        events: list[Event] = []
+        for event in events_of(batch):
+            epoch = self._epoch(batch.node, event.epoch)
+            skew = now - (event.at if batch.sent_at is None else batch.sent_at)
+            if isinstance(event, GpusSampled):
+                events.append(msgspec.structs.replace(event, epoch=epoch, received_at=event.at + skew))
+            else:
+                events.append(msgspec.structs.replace(event, epoch=epoch))
+        return events
+
+    def _epoch(self, node: str, agents: int) -> int:
+        """
+        The agent's epoch, or a later one: its start by its own clock, and a node's clock may have been set back
+        between two starts.  All that the new agent says would be older than what the one before said.
+        """
+        before, ours = self._epochs.get(node, (agents, agents))
+        if agents != before:
+            ours = max(agents, ours + 1)
+        self._epochs[node] = (agents, ours)
+        return ours
 
     def _say(self, remote: str, error: RefusedError) -> None:
         """Once per sender and reason: a node that is refused comes back every minute."""
@@ -114,23 +150,6 @@ class GpuPush:
             self._said.clear()
         self._said[key] = None
         log.warning("GPU samples from %s refused (%s): %s", remote, error.reason.value, error)
-
-
-def _received(batch: Batch, now: datetime) -> list[Event]:
-    """
-    The events, each sample with the time by our clock.
-
-    A sample may have waited on its node for an hour, which is no skew: what counts is what the agent's clock showed
-    when it sent the batch.
-    """
-    events: list[Event] = []
-    for event in events_of(batch):
-        if isinstance(event, GpusSampled):
-            skew = now - batch.sent_at if batch.sent_at is not None else now - event.at
-            events.append(msgspec.structs.replace(event, received_at=event.at + skew))
-        else:
-            events.append(event)
-    return events
 
 
 def _answer(status: int, body: Any) -> web.Response:
