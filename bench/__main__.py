@@ -21,7 +21,7 @@ import msgspec
 
 from bench.figures import Figure, Result, Skipped, table_of
 
-NAMES = ("lines", "rules", "plan", "latency", "peers", "large", "diagnose")
+NAMES = ("lines", "rules", "plan", "gpu", "latency", "peers", "large", "diagnose")
 """In this order: the latency of ours and of the peers are measured right after one another."""
 
 _WITHIN_S = 240

@@ -136,7 +136,7 @@ def diagnose(objects: Objects, frameworks: Sequence[FrameworkSpec], policy: Poli
         findings=[_finding_row(f) for f in findings(objects)],
         capacity=[
             CapacityRow(
-                product=p.product,
+                product=p.product.removesuffix(f"/{p.resource}"),
                 resource=p.resource,
                 allocatable=p.allocatable,
                 bound=p.bound,

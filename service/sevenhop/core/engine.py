@@ -1,7 +1,7 @@
 """
 The core as one machine: events in, effects and rows out.
 
-    inventory.apply → settle → alerts → incidents
+    inventory.apply → settle → alerts → incidents → plans → messages and steps
 
 No clock, no I/O: the same engine runs under the embedded runtime, in replays, in rule tests and in benchmarks.
 """
@@ -18,8 +18,8 @@ from sevenhop.core.alerts.book import AlertBook, Reloaded
 from sevenhop.core.alerts.explain import Explanation as RuleExplanation
 from sevenhop.core.alerts.explain import explain
 from sevenhop.core.alerts.rule import Rule
-from sevenhop.core.effects import Effect, Row
-from sevenhop.core.events import Event, Outcome, Recalled, Silenced
+from sevenhop.core.effects import Act, Effect, Reply, Row
+from sevenhop.core.events import BreakerReset, Decided, Event, Outcome, Recalled, Silenced, StepDone, SwitchSet
 from sevenhop.core.facts.schema import LABELS, FactValue, Unknown
 from sevenhop.core.incidents.context import SubjectContext
 from sevenhop.core.incidents.desk import IncidentDesk
@@ -28,6 +28,11 @@ from sevenhop.core.inventory.framework import FrameworkSpec
 from sevenhop.core.inventory.inventory import Inventory
 from sevenhop.core.inventory.policy import Policy
 from sevenhop.core.keeping import ALERTS, LAST_SEEN, alert_row, history_rows, load_histories, read_alert, read_time
+from sevenhop.core.remediation.audit import AuditRecord, Head
+from sevenhop.core.remediation.desk import RemediationDesk
+from sevenhop.core.remediation.permit import Permit, Refusal
+from sevenhop.core.remediation.reduction import ScalingTable
+from sevenhop.core.remediation.settings import RemediationSettings
 from sevenhop.core.subject import Subject
 
 STORED_EVERY = timedelta(seconds=30)
@@ -45,12 +50,16 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         effects: What is asked for, in order.
         saves: Rows that changed.
         changes: Alerts that changed, for those who watch.
+        replies: To those who asked; handed on once the step is stored, and not kept.
+        records: Of the audit trail, in order; appended in the same transaction.
         next_wake: When the engine wants to be called even if nothing happens; None if never.
     """
 
     effects: tuple[Effect, ...] = ()
     saves: tuple[Row, ...] = ()
     changes: tuple[AlertChanged, ...] = ()
+    replies: tuple[Reply, ...] = ()
+    records: tuple[AuditRecord, ...] = ()
     next_wake: datetime | None = None
 
 
@@ -82,11 +91,19 @@ class Engine:
         rules: Iterable[Rule],
         policy: Policy,
         settings: DeskSettings,
+        remediation: RemediationSettings | None = None,
+        scaling: ScalingTable | None = None,
     ) -> None:
+        """
+        Args:
+            remediation: Without it nothing is ever offered.
+            scaling: What rules the replicas of each framework's components.
+        """
         rules = tuple(rules)
         self.inventory = Inventory(cluster, frameworks, policy)
         self.alerts = AlertBook(rules, cluster)
         self.desk = IncidentDesk(settings, cluster, rules)
+        self.remediation = RemediationDesk(remediation or RemediationSettings(), cluster, scaling or {})
         self.problems: list[str] = []
         self._stored_at: datetime | None = None
 
@@ -96,6 +113,8 @@ class Engine:
             self.inventory.apply(event)
             if isinstance(event, Silenced | Outcome | Recalled):
                 self.desk.hear(event)
+            if isinstance(event, Decided | SwitchSet | BreakerReset | StepDone | Outcome):
+                self.remediation.hear(event)
         settled = self.inventory.settle(now)
         changes = self.alerts.evaluate(settled.changed, settled.gone, now)
         self.inventory.rules_broken(len(self.alerts.broken()))
@@ -108,7 +127,11 @@ class Engine:
         reloaded = self.alerts.reload(rules, self.inventory.facts, now)
         return self._step(reloaded.changes, now), reloaded
 
-    def load(self, rows: Iterable[Row], now: datetime) -> Step:
+    def permit(self, act: Act, now: datetime) -> Permit | Refusal:
+        """Leave for one step in the cluster, asked by whoever does it, at the moment of the step."""
+        return self.remediation.permit(act, now)
+
+    def load(self, rows: Iterable[Row], now: datetime, last_record: AuditRecord | Head | None = None) -> Step:
         """
         Take over what an earlier process stored, before the first event.
 
@@ -118,6 +141,7 @@ class Engine:
         alerts, down_since = self._read(rows)
         self.problems += load_histories(self.inventory.state, rows)
         self.problems += self.desk.load(rows)
+        self.problems += self.remediation.load(rows, last_record)
         changes = self.alerts.load(alerts, now, down_since)
         self.inventory.expect(self.alerts.subjects())
         return self._step(changes, now)
@@ -138,14 +162,25 @@ class Engine:
         )
 
     def _step(self, changes: Sequence[AlertChanged], now: datetime) -> Step:
-        effects = self.desk.step(changes, self.inventory, now)
+        touched = self.desk.take(changes, self.inventory, now)
+        acts = self.remediation.step(self.desk, self.inventory.state, touched, now)
+        touched |= self.remediation.take_touched()
+        effects = [*self.desk.tell(touched, self.inventory, now, self.remediation), *acts]
         saves = [alert_row(change.alert) for change in changes]
         saves += self.desk.dirty()
+        saves += self.remediation.dirty()
         if self._is_due(now):
             self._stored_at = now
             saves += history_rows(self.inventory.state)
             saves.append(Row(LAST_SEEN.table, LAST_SEEN.key, msgspec.json.encode(now)))
-        return Step(effects=tuple(effects), saves=tuple(saves), changes=tuple(changes), next_wake=self._next_wake())
+        return Step(
+            effects=tuple(effects),
+            saves=tuple(saves),
+            changes=tuple(changes),
+            replies=self.remediation.replies(),
+            records=self.remediation.records(),
+            next_wake=self._next_wake(),
+        )
 
     def _is_due(self, now: datetime) -> bool:
         if not self._has_to_store():
@@ -157,7 +192,13 @@ class Engine:
 
     def _next_wake(self) -> datetime | None:
         store_at = self._stored_at + STORED_EVERY if self._stored_at is not None and self._has_to_store() else None
-        wakes = (self.inventory.next_wake, self.alerts.next_wake, self.desk.next_wake, store_at)
+        wakes = (
+            self.inventory.next_wake,
+            self.alerts.next_wake,
+            self.desk.next_wake,
+            self.remediation.next_wake,
+            store_at,
+        )
         return min((at for at in wakes if at is not None), default=None)
 
     def _read(self, rows: Iterable[Row]) -> tuple[list[Alert], datetime | None]:

@@ -12,7 +12,9 @@ from enum import StrEnum
 
 import msgspec
 
+from sevenhop.core.gpu_sample import ContainerUsage, GpuReading
 from sevenhop.core.objects.base import Object
+from sevenhop.core.remediation.person import Person
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -133,3 +135,114 @@ class Outcome(Event, frozen=True, kw_only=True, gc=False):
     delivered: bool
     reference: str = ""  # the channel's own id of what was posted, such as Slack's channel and ts
     detail: str = ""
+
+
+class Verb(StrEnum):
+    """What a person decides about a plan."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+    UNDO = "undo"  # of a run
+    EXTEND = "extend"  # the lease
+    RESTORE = "restore"  # before the lease ends
+
+
+class Decided(Event, frozen=True, kw_only=True, gc=False):
+    """
+    A person decided about one plan.
+
+    Attributes:
+        request_id: Names the click or command, so that the same one again is the same, and its answer finds it.
+        person: Verified where the request came in.
+        plan_hash: What the person saw; empty where only the id was given.
+        via: ``slack``, ``terminal``, ``http``.
+    """
+
+    request_id: str
+    person: Person
+    verb: Verb
+    plan_id: str
+    plan_hash: str = ""
+    via: str
+    comment: str = ""
+
+
+class SwitchSet(Event, frozen=True, kw_only=True, gc=False):
+    """The kill switch: while it is on, nothing new is changed in the cluster; giving back goes on."""
+
+    request_id: str
+    person: Person
+    is_on: bool
+    comment: str = ""
+
+
+class BreakerReset(Event, frozen=True, kw_only=True, gc=False):
+    """A person has looked at why runs failed; the circuit breaker closes again."""
+
+    request_id: str
+    person: Person
+    comment: str = ""
+
+
+class StepResult(StrEnum):
+    """What came of one step of a run."""
+
+    DONE = "done"
+    REFUSED = "refused"  # surely nothing was changed: a denied dry-run, a failed precondition, no permit
+    UNKNOWN = "unknown"  # it may have been changed, and could not be read back
+
+
+class StepDone(Event, frozen=True, kw_only=True, gc=False):
+    """
+    What came of an `effects.Act`.
+
+    Attributes:
+        detail: One line for people: what was done, or what stood against it and what would help.
+        undoes: With what the step can be undone where that is not known before, as JSON; empty otherwise.
+    """
+
+    effect_id: str
+    result: StepResult
+    detail: str = ""
+    undoes: str = ""
+
+
+class GpusSampled(Event, frozen=True, kw_only=True, gc=False):
+    """
+    What the GPUs of one node said.  `epoch` is the agent's start, `seq` counts its samples.
+
+    Attributes:
+        at: By the agent's clock; `received_at` by ours: their difference is the skew.
+        is_whole: All GPUs of the node: one that is not in it is not there.  Otherwise only those that changed.
+        readings: In order of index.
+        has_holders: Whether the kubelet said who holds what; without it `holders` are unknown, not nobody.
+        problems: What could not be read on this node, a line each: ``NVML: driver too old for GPM``.
+    """
+
+    node: str
+    is_whole: bool
+    readings: tuple[GpuReading, ...]
+    usage: tuple[ContainerUsage, ...] = ()
+    has_holders: bool = True
+    driver: str = ""
+    problems: tuple[str, ...] = ()
+    received_at: datetime | None = None
+
+
+class XidSeen(Event, frozen=True, kw_only=True, gc=False):
+    """
+    The driver reported an XID.
+
+    Attributes:
+        pci: As in `GpuReading`; empty where the report named none, then `uuid` may.
+        text: The driver's line, shortened, without process names that it quotes.
+        via: ``nvml`` or ``kmsg``; both may report the same one.
+    """
+
+    node: str
+    xid: int
+    pci: str = ""
+    uuid: str = ""
+    pid: int = 0
+    text: str = ""
+    via: str = "nvml"

@@ -15,6 +15,7 @@ import msgspec
 
 from sevenhop.core.alerts.alert import Alert
 from sevenhop.core.effects import Row
+from sevenhop.core.inventory.gpu_keeping import KeptGpus, kept_gpus, recall_gpus
 from sevenhop.core.inventory.history import Loads, Restarts, SeenGpus
 from sevenhop.core.inventory.state import Slot, State
 from sevenhop.core.inventory.waiting import Spell
@@ -26,6 +27,7 @@ LOADS = "loads"
 SPELLS = "spells"
 SERVED = "served"
 AUTOSCALER = "autoscaler"
+GPUS = "gpus"
 LAST_SEEN = Row("engine", "last_seen", None)
 """Table and key of when the engine last stored anything: what it does not know of begins there."""
 
@@ -55,6 +57,7 @@ _histories: dict[str, msgspec.json.Decoder[Any]] = {
     LOADS: msgspec.json.Decoder(Loads),
     SPELLS: msgspec.json.Decoder(Spell),
     SERVED: msgspec.json.Decoder(bool),
+    GPUS: msgspec.json.Decoder(KeptGpus),
 }
 _times = msgspec.json.Decoder(datetime)
 
@@ -135,6 +138,8 @@ def _history(state: State, table: str, key: str) -> bytes | None:
     elif table == SERVED:
         namespace, _, name = key.partition("/")
         found = state.served.get((namespace, name))
+    elif table == GPUS:
+        found = kept_gpus(state.gpus, key)
     elif table == AUTOSCALER:
         found = state.evidence.seen_autoscaler or None
     return None if found is None else msgspec.json.encode(found, order="deterministic")
@@ -153,6 +158,8 @@ def _put(state: State, table: str, key: str, found: Any) -> None:
     elif table == SERVED:
         namespace, _, name = key.partition("/")
         state.served[(namespace, name)] = found
+    elif table == GPUS:
+        recall_gpus(state.gpus, key, found)
 
 
 def _slot(key: str) -> Slot:

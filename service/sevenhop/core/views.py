@@ -8,12 +8,17 @@ from typing import Any
 
 from sevenhop.core.alerts.rule import Rule
 from sevenhop.core.engine import Engine
+from sevenhop.core.explanations import explanation_of as explanation_of
+from sevenhop.core.explanations import history_of as history_of
+from sevenhop.core.explanations import hops_of
 from sevenhop.core.facts.schema import Unknown
+from sevenhop.core.hops.findings import Finding, findings
 from sevenhop.core.hops.report import HopReport
-from sevenhop.core.incidents.incident import Incident
-from sevenhop.core.inventory.pools import capacity
+from sevenhop.core.inventory.pools import capacity, reclaimable_of
 from sevenhop.core.inventory.rows import PodRow
 from sevenhop.core.inventory.state import State, component_subject
+from sevenhop.core.objects.kinds import KINDS
+from sevenhop.core.remediation import views as remediation
 from sevenhop.core.subject import Subject, SubjectKind
 
 Row = dict[str, Any]
@@ -46,10 +51,12 @@ def workloads(engine: Engine, now: datetime) -> list[Row]:
                     "minimum": context.minimum if context else None,
                     "gpus_per_replica": part.gpus_per_replica if part else 0,
                     "pool": state.pool_of.get((key, name), ""),
+                    "gpus": state.ledger.held_in(state.pool_of.get((key, name), "")).get((key, name), (0, 0))[0],
+                    "reclaimable": reclaimable_of(state, (key, name)),
                     "waiting": _plain(facts.get("component.waiting")),
                     "cause": context.diagnosis.cause if context and context.diagnosis else "",
                     "first_broken": _first_broken(context.report if context else None),
-                    "hops": _hops(context.report if context else None),
+                    "hops": hops_of(context.report if context else None),
                     "alerts": [alert.rule_id for alert in firing],
                 }
             )
@@ -62,7 +69,11 @@ def pods(engine: Engine, _now: datetime) -> list[Row]:
 
 
 def nodes(engine: Engine, _now: datetime) -> list[Row]:
-    """One row per node and GPU pool; nodes without GPUs have one row without a pool."""
+    """
+    One row per node and GPU pool; nodes without GPUs have one row without a pool.
+
+    `visible` is what the driver sees, of the whole node; None where no agent tells.
+    """
     state = engine.inventory.state
     rows: list[Row] = []
     for pool in sorted(state.ledger.pools()):
@@ -70,10 +81,14 @@ def nodes(engine: Engine, _now: datetime) -> list[Row]:
             {
                 "node": free.name,
                 "product": pool,
+                "expected": _plain_or_none(_node_fact(state, free.name, "gpu.expected")),
+                "visible": _plain_or_none(_node_fact(state, free.name, "gpu.visible")),
                 "allocatable": free.allocatable,
                 "bound": free.bound,
                 "releasing": free.releasing,
                 "free": free.free,
+                "unhealthy": free.unhealthy,
+                "trouble": _troubles(state, free.name),
                 "ready": free.ready,
                 "cordoned": free.cordoned,
             }
@@ -86,6 +101,62 @@ def nodes(engine: Engine, _now: datetime) -> list[Row]:
         if name not in with_gpus
     ]
     return rows
+
+
+def gpus(engine: Engine, _now: datetime) -> list[Row]:
+    """One row per GPU or MIG instance that an agent tells of; what it does not tell is None."""
+    state = engine.inventory.state
+    rows: list[Row] = []
+    for node, agent in sorted(state.gpus.agents.items()):
+        for gpu in sorted(agent.gpus.values(), key=lambda g: (g.index, g.uuid)):
+            facts = state.facts.get(Subject(SubjectKind.GPU, "", gpu.uuid))
+            if facts is None:
+                continue
+            names = (
+                "present", "xid", "xid_class", "xid_repeats_24h", "throttle", "sm_active_ratio", "sm_occupancy_ratio",
+                "mem_used_ratio", "remap_failed", "held_without_pod", "trouble", "hits",
+            )  # fmt: skip
+            present = facts["gpu.present"]
+            rows.append(
+                {
+                    "node": node,
+                    "index": gpu.index if gpu.index >= 0 else None,
+                    "gpu": gpu.uuid,
+                    "product": str(facts["product"]),
+                    "profile": gpu.profile,
+                    "pci": gpu.pci,
+                    "state": _gpu_state(state, node, gpu.uuid, present),
+                    "unknown": str(present) if isinstance(present, Unknown) else "",
+                    "temperature_c": gpu.reading.temperature_c if gpu.reading is not None else None,
+                    "power_w": gpu.reading.power_w if gpu.reading is not None else None,
+                    "pods": ["/".join(pod) for pod in gpu.pods()],
+                    **{name: _plain_or_none(facts[f"gpu.{name}"]) for name in names},
+                }
+            )
+    return rows
+
+
+def _gpu_state(state: State, node: str, uuid: str, present: object) -> str:
+    """`ok`, `bad`, `lost`, or `unknown`."""
+    judged = state.gpu_states[node][uuid]
+    if present is False:
+        return "lost"
+    if judged.is_bad and judged.unknown is None:
+        return "bad"
+    return "unknown" if isinstance(present, Unknown) else "ok"
+
+
+def _troubles(state: State, node: str) -> str:
+    health = state.gpu_health.get(node)
+    return "; ".join(words for _, words in health.bad) if health is not None else ""
+
+
+def _node_fact(state: State, node: str, name: str) -> object:
+    return state.facts.get(Subject(SubjectKind.NODE, "", node), {}).get(f"node.{name}")
+
+
+def _plain_or_none(value: object) -> Any:
+    return None if isinstance(value, Unknown) else _plain(value)
 
 
 def pools(engine: Engine, _now: datetime) -> list[Row]:
@@ -136,6 +207,11 @@ def incidents(engine: Engine, _now: datetime) -> list[Row]:
     ]
 
 
+def found(engine: Engine, _now: datetime) -> list[Row]:
+    """What is wrong with subjects that have no pod to tell it, in order of kind and name."""
+    return [_finding(engine, finding) for finding in findings(engine.inventory.state.objects)]
+
+
 def silences(engine: Engine, now: datetime) -> list[Row]:
     """Silences in force."""
     return [
@@ -159,15 +235,42 @@ def sources(engine: Engine, _now: datetime) -> list[Row]:
     ]
 
 
+def plans(engine: Engine, now: datetime) -> list[Row]:
+    """Plans and what became of them."""
+    return remediation.plans(engine.remediation, now)
+
+
+def runs(engine: Engine, now: datetime) -> list[Row]:
+    """Plans that were approved, and how far they are."""
+    return remediation.runs(engine.remediation, now)
+
+
+def shadow(engine: Engine, now: datetime) -> list[Row]:
+    """What would have been done in shadow mode, and what happened instead."""
+    return remediation.shadow(engine.remediation, now)
+
+
+def safety(engine: Engine, now: datetime) -> list[Row]:
+    """The kill switch and the circuit breaker."""
+    return remediation.safety(engine.remediation, now)
+
+
 VIEWS: dict[str, Callable[[Engine, datetime], list[Row]]] = {
     "workloads": workloads,
+    "components": workloads,
     "pods": pods,
+    "findings": found,
     "nodes": nodes,
+    "gpus": gpus,
     "capacity": pools,
     "alerts": alerts,
     "incidents": incidents,
     "silences": silences,
     "sources": sources,
+    "plans": plans,
+    "runs": runs,
+    "shadow": shadow,
+    "safety": safety,
 }
 
 
@@ -205,6 +308,26 @@ def _pod(row: PodRow) -> Row:
     }
 
 
+def _finding(engine: Engine, finding: Finding) -> Row:
+    why, key = finding.diagnosis, (finding.namespace, finding.name)
+    discovery = engine.inventory.state.discovery
+    kinds = (name for name, kind in KINDS.items() if kind.kind == finding.kind)
+    owner = next((of for kind in kinds if (of := discovery.workload_of(kind, key)) is not None), None)
+    return {
+        "kind": finding.kind,
+        "namespace": finding.namespace,
+        "name": finding.name,
+        "workload": owner[1] if owner is not None else "",
+        "hop": why.hop.value if why.hop else "",
+        "category": why.category.value,
+        "cause": why.cause,
+        "confidence": why.confidence.value,
+        "summary": why.summary,
+        "evidence": [{"source": e.source, "text": e.text} for e in why.evidence],
+        "next_steps": list(why.next_steps),
+    }
+
+
 def _pool(state: State, name: str) -> Row:
     pool = capacity(state, name)
     return {
@@ -216,6 +339,7 @@ def _pool(state: State, name: str) -> Row:
         "free": pool.free,
         "cordoned": pool.cordoned,
         "unhealthy": pool.unhealthy,
+        "reserved": pool.reserved,
         "largest_free_block": pool.largest_free_block,
         "held_by": [
             {"workload": "/".join(h.workload) if h.workload else "", "tier": h.tier, "gpus": h.gpus, "pods": h.pods,
@@ -234,71 +358,5 @@ def _first_broken(report: HopReport | None) -> str:
     return report.first_broken.value if report and report.first_broken else ""
 
 
-def _hops(report: HopReport | None) -> dict[str, str]:
-    if report is None:
-        return {}
-    return {
-        line.hop.value: f"broken {line.broken}/{line.total}"
-        if line.state.value == "broken"
-        else f"{line.state.value} ({line.reason})"
-        if line.reason
-        else line.state.value
-        for line in report.lines
-    }
-
-
 def _plain(value: object) -> Any:
     return value if isinstance(value, bool | int | float | str | None) else str(value)
-
-
-def explanation_of(engine: Engine, subject: Subject, now: datetime) -> Row:
-    """Everything about one subject: facts, rules with their clocks, incidents with the last decisions about them."""
-    found = engine.explain(subject, now)
-    concerned = [i for i in engine.desk.incidents.values() if _concerns(engine, i, subject)]
-    return {
-        "subject": str(subject),
-        "at": now,
-        "labels": found.labels,
-        "facts": {name: str(value) if isinstance(value, Unknown) else value for name, value in found.facts.items()},
-        "rules": [
-            {
-                "rule": r.rule_id,
-                "state": r.state.value,
-                "verdict": r.verdict.value,
-                "why": r.why,
-                "facts": dict(r.facts),
-                "dropped_by": list(r.dropped_by),
-                "due": r.due,
-            }
-            for r in found.rules
-        ],
-        "diagnosis": found.context.diagnosis if found.context else None,
-        "hops": _hops(found.context.report if found.context else None),
-        "incidents": [
-            {"incident": f"{i.key}-{i.episode}", "status": i.status.value, "cause": str(i.cause), "title": i.title}
-            for i in concerned
-        ],
-        "decisions": [
-            {"at": d.at, "incident": d.about, "receiver": d.receiver, "reason": d.reason.value, "detail": d.detail}
-            for i in concerned
-            for d in engine.desk.decisions.of(f"{i.key}-{i.episode}")
-        ],
-    }
-
-
-def history_of(engine: Engine, subject: Subject, at: datetime) -> Row:
-    """What was known of a subject's alerts at a past moment, from the kept transitions."""
-    rows = []
-    for rule in sorted(engine.alerts.rules.values(), key=lambda rule: rule.id):
-        if rule.subject is subject.kind:
-            found = engine.alerts.histories.at(rule.id, subject, at)
-            if found is not None:
-                rows.append({"rule": rule.id, "transition": found})
-    return {"subject": str(subject), "at": at, "rules": rows}
-
-
-def _concerns(engine: Engine, incident: Incident, subject: Subject) -> bool:
-    fingerprints = {*incident.alerts, *incident.symptoms}
-    return incident.cause == subject or any(
-        a.subject == subject and a.fingerprint in fingerprints for a in engine.alerts.snapshot()
-    )

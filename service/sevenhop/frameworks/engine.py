@@ -433,11 +433,11 @@ def _kv_role(text: str) -> str:
     if not text:
         return ""
     try:
-        config = json.loads(text)
-    except ValueError:
+        found = _values_of(json.loads(text), "kv_role")
+    except (ValueError, RecursionError):  # nested deeper than anything that means something
         words = sorted(set(re.findall(r"kv_producer|kv_consumer", text)))
         return _KV_ROLES[words[0]] if len(words) == 1 else ""
-    roles = {_KV_ROLES[role] for role in _values_of(config, "kv_role") if role in _KV_ROLES}
+    roles = {_KV_ROLES[role] for role in found if role in _KV_ROLES}
     return roles.pop() if len(roles) == 1 else ""
 
 

@@ -118,12 +118,22 @@ def load_rule(
 
 
 def rule_files(paths: Iterable[Path]) -> list[Path]:
-    """Rule files below folders, and files as they are named; tests are not rules."""
+    """
+    Rule files below folders, and files as they are named; tests are not rules.
+
+    Hidden folders are passed by: a mounted ConfigMap shows its files as links into one (``..2026_11_30_…``), and each
+    rule would be there twice.
+    """
     found: list[Path] = []
     for path in paths:
         below = sorted([*path.rglob("*.yaml"), *path.rglob("*.yml")]) if path.is_dir() else [path]
-        found += [p for p in below if not p.name.endswith(TEST_SUFFIX)]
+        found += [p for p in below if not p.name.endswith(TEST_SUFFIX) and not is_hidden(p, path)]
     return list(dict.fromkeys(found))
+
+
+def is_hidden(file: Path, folder: Path) -> bool:
+    """Whether the file lies in, or is, something below the folder whose name begins with a dot."""
+    return any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
 def read_files(paths: Iterable[Path]) -> tuple[dict[str, str], list[Problem]]:

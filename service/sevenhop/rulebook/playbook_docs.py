@@ -26,6 +26,7 @@ _PURPOSES: dict[Purpose, str] = {
     Purpose.APPLY: "do",
     Purpose.UNDO: "undo",
     Purpose.RESTORE: "give back",
+    Purpose.EXTEND: "extend",
     Purpose.READ_BACK: "look",
 }
 

@@ -21,8 +21,10 @@ from sevenhop.core.alerts.render import render
 from sevenhop.core.alerts.rule import Rule
 from sevenhop.core.alerts.severity import severity_of
 from sevenhop.core.facts.schema import LABELS, Facts, FactSpec, FactType, Unknown
+from sevenhop.core.inventory.inventory import Inventory
 from sevenhop.core.subject import Subject, SubjectKind
-from sevenhop.rulebook.load import TEST_SUFFIX, Rulebook, read_files, schema_problems
+from sevenhop.rulebook.gpu_timeline import events_of
+from sevenhop.rulebook.load import TEST_SUFFIX, Rulebook, is_hidden, read_files, schema_problems
 from sevenhop.rulebook.names import visible_facts
 from sevenhop.rulebook.problem import Problem, did_you_mean
 from sevenhop.rulebook.schema import Status, format_duration, parse_duration
@@ -80,7 +82,7 @@ def test_files(paths: Iterable[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            found += sorted(path.rglob("*" + TEST_SUFFIX))
+            found += sorted(p for p in path.rglob("*" + TEST_SUFFIX) if not is_hidden(p, path))
         elif path.name.endswith(TEST_SUFFIX):
             found.append(path)
         elif (beside := path.with_name(path.stem + TEST_SUFFIX)).exists():
@@ -200,6 +202,8 @@ def _value(spec: FactSpec, value: Any) -> tuple[Any, str | None]:
 
 
 def _run(rule: Rule, test: Timeline, i: int, document: Document, facts: Mapping[str, FactSpec]) -> TestResult:
+    if test.gpus is not None:
+        return _run_samples(rule, test, i, document)
     labels = {"cluster": "test", **test.labels}
     subject = _subject(rule.subject, labels)
     visible = visible_facts(facts, rule.subject)
@@ -220,6 +224,48 @@ def _run(rule: Rule, test: Timeline, i: int, document: Document, facts: Mapping[
             failures.append(Problem(document.path, line, "test-failed", text))
     for moment in moments:
         told += _live(book, subject, now, moment, visible)
+    fired = any(c.alert.state is AlertState.FIRING for c in told)
+    return TestResult(rule.id, test.name, tuple(failures), fired)
+
+
+def _run_samples(rule: Rule, test: Timeline, i: int, document: Document) -> TestResult:
+    """The same for a story that GPU agents tell: an inventory makes the facts of it."""
+    assert test.gpus is not None, "asked by the caller"
+    labels = {"node": "node-1", "gpu_uuid": "GPU-node-1-0", "product": test.gpus.product, **test.labels}
+    subject = _subject(rule.subject, labels)
+    book, inventory = AlertBook([rule], "test"), Inventory("test", ())
+    failures: list[Problem] = []
+    told: list[AlertChanged] = []
+    try:
+        events = list(events_of(test.gpus, test.samples, START, test.end))
+    except ValueError as error:
+        line = document.line(("tests", i, "samples"))
+        return TestResult(rule.id, test.name, (Problem(document.path, line, "test-wrong-value", str(error)),))
+
+    def settle(at: datetime) -> None:
+        settled = inventory.settle(at)
+        changed = {subject: settled.changed[subject]} if subject in settled.changed else {}
+        told.extend(book.evaluate(changed, settled.gone & {subject}, at))
+
+    def live_until(at: datetime) -> None:
+        while True:
+            wake = inventory.next_wake
+            next_at = min((t for t in (events[0].at if events else None, wake) if t is not None), default=None)
+            if next_at is None or next_at > at:
+                return
+            while events and events[0].at <= next_at:
+                inventory.apply(events.pop(0))
+            settle(next_at)
+
+    for e, expected in enumerate(test.expect):
+        at = START + expected.at
+        live_until(at)
+        told += book.tick(at)
+        line = document.line(("tests", i, "expect", e))
+        for said in _differences(rule, book.alert(rule.id, subject), expected, [c for c in told if c.at == at]):
+            text = f"{test.name}: at {format_duration(expected.at)} {said}"
+            failures.append(Problem(document.path, line, "test-failed", text))
+    live_until(START + test.end)
     fired = any(c.alert.state is AlertState.FIRING for c in told)
     return TestResult(rule.id, test.name, tuple(failures), fired)
 

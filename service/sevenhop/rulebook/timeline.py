@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from sevenhop.core.alerts.alert import AlertState
 from sevenhop.core.alerts.rule import Severity
 from sevenhop.core.facts.schema import UnknownReason
+from sevenhop.rulebook.gpu_timeline import GpuMoment, GpuWorld
 from sevenhop.rulebook.schema import Duration, Model, Slug, Text, word
 
 
@@ -45,23 +46,29 @@ class Expectation(Model):
 
 
 class Timeline(Model):
-    """One story of one subject."""
+    """One story of one subject: told as its facts, or as what GPU agents say."""
 
     name: Text
     labels: dict[str, str] = Field(default_factory=dict)
-    facts: Annotated[list[Moment], Field(min_length=1)]
+    facts: list[Moment] = Field(default_factory=list)
+    gpus: GpuWorld | None = Field(default=None, description="Nodes with GPU agents; in the place of `facts`.")
+    samples: list[GpuMoment] = Field(default_factory=list, description="What the agents say from when on.")
     expect: Annotated[list[Expectation], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _in_order(self) -> Timeline:
-        for times in ([m.at for m in self.facts], [e.at for e in self.expect]):
+        if bool(self.facts) is (self.gpus is not None):
+            raise ValueError("a test tells either `facts` or `gpus`")
+        if self.samples and self.gpus is None:
+            raise ValueError("`samples` need `gpus`")
+        for times in ([m.at for m in self.facts], [m.at for m in self.samples], [e.at for e in self.expect]):
             if times != sorted(times):
                 raise ValueError("times should go forward")
         return self
 
     @property
     def end(self) -> timedelta:
-        return max(self.facts[-1].at, self.expect[-1].at)
+        return max([self.expect[-1].at, *(m.at for m in self.facts), *(m.at for m in self.samples)])
 
 
 class TestFile(Model):
@@ -73,5 +80,6 @@ class TestFile(Model):
     tests: Annotated[list[Timeline], Field(min_length=1)]
 
 
-KEYS = tuple(dict.fromkeys(key for model in (TestFile, Timeline, Moment, Expectation) for key in model.model_fields))
+_MODELS = (TestFile, Timeline, Moment, GpuWorld, GpuMoment, Expectation)
+KEYS = tuple(dict.fromkeys(key for model in _MODELS for key in model.model_fields))
 """Every key that a test file may have, at any level."""

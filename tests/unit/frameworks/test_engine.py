@@ -144,6 +144,8 @@ def test_no_engine(pod: PodSpec, reason: str | None) -> None:
             id="hidden in a MultiConnector",
         ),
         pytest.param(["--kv-transfer-config", "{kv_role: kv_producer"], "prefill", id="not quite JSON"),
+        pytest.param(["--kv-transfer-config", '[{"kv_role":"kv_consumer"},' + "[" * 9_999], "decode", id="bottomless"),
+        pytest.param(["--kv-transfer-config", "[" * 900 + "]" * 900], "", id="deep"),
         pytest.param(["--disaggregation-mode", "prefill"], "prefill", id="mode"),
         pytest.param(["--disaggregation-mode", "null"], "", id="no mode"),
         pytest.param(["--server_role", "GENERATION"], "decode", id="TensorRT-LLM"),

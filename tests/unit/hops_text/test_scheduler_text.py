@@ -277,7 +277,7 @@ def test_numbers_are_those_of_the_text() -> None:
     assert diagnosis is not None
     assert "5 of 12 nodes" in diagnosis.summary
     assert diagnosis.excluded == (("cpu-shortage", 5), ("node-affinity", 7))
-    assert "5 node(s)" in diagnosis.not_preempted
+    assert "5 nodes hold no pod" in diagnosis.not_preempted
 
 
 def test_a_lone_node_of_a_large_cluster_is_hardly_the_one_meant() -> None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from sevenhop.core.alerts.rule import Evaluation, Rule, Verdict
 from sevenhop.core.facts.schema import Facts, Unknown, UnknownReason
 from sevenhop.core.subject import Subject, SubjectKind
+from sevenhop.core.words import counted
 
 COUNT = "digest.subjects"
 """The value that a digest alert shows: of how many subjects its rule is true."""
@@ -75,7 +76,7 @@ class Digest:
             self._expected = 0
             self._looked_at.clear()
         if self._unknown or self._expected:
-            reason = Unknown(UnknownReason.NOT_SYNCED, f"{len(self._unknown) or self._expected} subjects")
+            reason = Unknown(UnknownReason.NOT_SYNCED, counted(len(self._unknown) or self._expected, "subject"))
             return Evaluation(Verdict.UNKNOWN, missing=((COUNT, reason),))
         return Evaluation(Verdict.FALSE)
 

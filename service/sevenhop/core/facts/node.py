@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+import msgspec
+
 from sevenhop.core.facts.schema import Facts, FactSpec, FactType, Unknown, UnknownReason
 from sevenhop.core.inventory.dra import NodeDevices
 from sevenhop.core.inventory.history import SeenGpus
@@ -33,8 +35,9 @@ SPECS: tuple[FactSpec, ...] = (
         name="node.gpu.expected",
         type=FactType.INT,
         unit="GPUs",
-        doc="GPUs that the node should advertise: the most of its label, its capacity and what it advertised before.",
-        source="Node, ResourceSlice, history",
+        doc="GPUs that the node should advertise: the most of its label, its capacity, what it advertised before, "
+        "and what its agent knows.",
+        source="Node, ResourceSlice, history, gpu agent",
         not_applicable=0,
     ),
     _row(
@@ -44,7 +47,7 @@ SPECS: tuple[FactSpec, ...] = (
         doc="GPUs that the driver sees.",
         source="gpu agent",
         not_applicable=0,
-        unknown_when="no agent on the node (no_source)",
+        unknown_when="no agent on the node (no_source), or one that is silent for 60 s (stale)",
     ),
     _row(
         name="node.gpu.allocatable",
@@ -71,7 +74,7 @@ SPECS: tuple[FactSpec, ...] = (
         doc="GPUs that the agent calls unhealthy and the node still advertises.",
         source="gpu agent",
         not_applicable=0,
-        unknown_when="no agent on the node (no_source)",
+        unknown_when="no agent on the node (no_source), or one that is silent for 60 s (stale)",
     ),
     _row(
         name="node.plugin_ready",
@@ -91,11 +94,29 @@ SPECS: tuple[FactSpec, ...] = (
     ),
 )
 
+
+class Sampled(msgspec.Struct, frozen=True, gc=False):
+    """
+    What a node's GPU agent tells, in numbers.
+
+    Attributes:
+        unknown: Why the others are not current; None while they are.
+        visible: GPUs that the driver sees.
+        known: Devices that are there, or were, as the node would advertise them.
+        unhealthy: Bad ones that the node still advertises.
+    """
+
+    unknown: Unknown | None
+    visible: int
+    known: int
+    unhealthy: int
+
+
 NO_AGENT = Unknown(UnknownReason.NO_SOURCE, "gpu agent")
 NO_CONDITION = Unknown(UnknownReason.NO_SOURCE, "the kubelet has not reported Ready yet")
 NO_PLUGIN_SEEN = Unknown(UnknownReason.NO_SOURCE, "no device-plugin pod is recognised")
 
-OURS = "sevenhop.dev/cordoned-by"
+OURS = "sevenhop.dev/cordoned"
 """Annotation that our own cordon leaves: what we did is no maintenance of somebody else's."""
 
 MAINTENANCE_TAINTS: tuple[str, ...] = (
@@ -124,6 +145,7 @@ def derive(
     fails_only_here: bool,
     published: Sequence[NodeDevices] = (),
     published_unknown: Unknown | None = None,
+    sampled: Sampled | None = None,
     nodes_unknown: Unknown | None = None,
     pods_unknown: Unknown | None = None,
 ) -> Facts:
@@ -136,9 +158,10 @@ def derive(
         fails_only_here: See `loads_fail_only_here`.
         published: What its DRA drivers offer.
         published_unknown: Why that cannot be seen; a node on which no device plugin ever spoke may then have any.
+        sampled: What its GPU agent tells; None without one.
     """
     allocatable = sum(devices(node.status.allocatable).values()) + sum(each.usable for each in published)
-    expected = expected_gpus(node, seen, published)
+    expected = expected_gpus(node, seen, published, sampled.known if sampled is not None else 0)
     ready = is_ready(node)
     plugin: bool | Unknown = NO_PLUGIN_SEEN if plugin_ready is None else plugin_ready
     if plugin_ready is None and (allocatable > 0 or expected == 0):
@@ -147,10 +170,10 @@ def derive(
         "node.ready": NO_CONDITION if ready is None else ready,
         "node.maintenance": in_maintenance(node),
         "node.gpu.expected": expected,
-        "node.gpu.visible": 0 if expected == 0 else NO_AGENT,
+        "node.gpu.visible": _sampled(expected, sampled, sampled.visible if sampled is not None else 0),
         "node.gpu.allocatable": allocatable,
         "node.gpu.bound": pods_unknown or bound,
-        "node.gpu.unhealthy_allocatable": 0 if expected == 0 else NO_AGENT,
+        "node.gpu.unhealthy_allocatable": _sampled(expected, sampled, sampled.unhealthy if sampled is not None else 0),
         "node.plugin_ready": pods_unknown or plugin,
         "node.loads_fail_only_here": pods_unknown or fails_only_here,
     }
@@ -161,6 +184,12 @@ def derive(
     if nodes_unknown is not None:
         facts = dict.fromkeys(facts, nodes_unknown)
     return facts
+
+
+def _sampled(expected: int, sampled: Sampled | None, value: int) -> int | Unknown:
+    if sampled is None:
+        return 0 if expected == 0 else NO_AGENT
+    return value if sampled.unknown is None else sampled.unknown
 
 
 def in_maintenance(node: Node) -> bool:
@@ -174,9 +203,10 @@ def _says_maintenance(key: str) -> bool:
     return key in MAINTENANCE_TAINTS or key.rpartition("/")[2].startswith(("maintenance", "drain"))
 
 
-def expected_gpus(node: Node, seen: SeenGpus | None, published: Sequence[NodeDevices] = ()) -> int:
+def expected_gpus(node: Node, seen: SeenGpus | None, published: Sequence[NodeDevices] = (), sampled: int = 0) -> int:
     """
-    The most of what GPU Feature Discovery counted, what the kubelet and drivers have, and what was once advertised.
+    The most of what GPU Feature Discovery counted, what the kubelet and drivers have, what was once advertised, and
+    what the agent knows.
 
     A label counts GPUs; under time-slicing each is advertised `nvidia.com/gpu.replicas` times.
     """
@@ -186,7 +216,7 @@ def expected_gpus(node: Node, seen: SeenGpus | None, published: Sequence[NodeDev
     )
     cut = any(name.startswith("nvidia.com/mig-") for name in (*node.status.allocatable, *node.status.capacity))
     capacity = sum(devices(node.status.capacity).values()) + sum(each.total for each in published)
-    return max(0 if cut else counted, capacity, seen.most if seen is not None else 0)
+    return max(0 if cut else counted, capacity, seen.most if seen is not None else 0, sampled)
 
 
 def loads_fail_only_here(node: str, rows: Iterable[PodRow]) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from sevenhop.core.facts.schema import Facts, FactSpec, FactType, Unknown, UnknownReason
+from sevenhop.core.gpu_sample import ContainerUsage
 from sevenhop.core.hops.diagnosis import Category, Diagnosis
 from sevenhop.core.inventory.rows import PodRow
 from sevenhop.core.subject import SubjectKind
@@ -12,7 +14,9 @@ from sevenhop.core.subject import SubjectKind
 _row = partial(
     FactSpec, subject=SubjectKind.POD, source="Pod", unknown_when="pods cannot be seen, or this one not read"
 )
-_agent = partial(_row, source="gpu agent", unknown_when="no agent on the node (no_source)")
+_agent = partial(
+    _row, source="gpu agent", unknown_when="no agent on the node (no_source), or one that is silent for 60 s (stale)"
+)
 
 SPECS: tuple[FactSpec, ...] = (
     _row(
@@ -117,9 +121,24 @@ SPECS: tuple[FactSpec, ...] = (
         not_applicable=False,
         unknown_when="EndpointSlices cannot be seen",
     ),
-    _agent(name="pod.cpu_throttled_ratio", type=FactType.DOUBLE, unit="ratio", doc="Share of periods throttled."),
-    _agent(name="pod.mem_used_ratio", type=FactType.DOUBLE, unit="ratio", doc="Memory in use, of its limit."),
-    _agent(name="pod.straggler", type=FactType.BOOL, doc="Slower than its peers' median."),
+    _agent(
+        name="pod.cpu_throttled_ratio",
+        type=FactType.DOUBLE,
+        unit="ratio",
+        doc="Share of periods in which a container of it was throttled, of the worst one.",
+    ),
+    _agent(
+        name="pod.mem_used_ratio",
+        type=FactType.DOUBLE,
+        unit="ratio",
+        doc="Memory in use, of its limit, of the worst container; 0 without a limit.",
+    ),
+    _agent(
+        name="pod.straggler",
+        type=FactType.BOOL,
+        doc="Slower than its peers' median.",
+        unknown_when="always for now: which of a component's pods lags is not computed (no_source)",
+    ),
     _row(
         name="pod.aborted_on_stop_10m",
         type=FactType.INT,
@@ -132,6 +151,7 @@ SPECS: tuple[FactSpec, ...] = (
 )
 
 NO_AGENT = Unknown(UnknownReason.NO_SOURCE, "gpu agent")
+NOT_READ = Unknown(UnknownReason.NO_SOURCE, "gpu agent: it cannot read this")
 NO_GATEWAY = Unknown(UnknownReason.NO_SOURCE, "gateway")
 NO_REGISTRY = Unknown(UnknownReason.NO_SOURCE, "the framework's registry")
 NO_ENGINE_METRICS = Unknown(UnknownReason.NO_SOURCE, "probe or engine metrics")
@@ -142,13 +162,20 @@ BEFORE_WE_LOOKED = Unknown(UnknownReason.WINDOW, "restarts from before we looked
 _FROM_AGENT = ("pod.cpu_throttled_ratio", "pod.mem_used_ratio", "pod.straggler")
 
 
-def derive(row: PodRow, *, in_endpoints: bool | Unknown, pods_unknown: Unknown | None = None) -> Facts:
+def derive(
+    row: PodRow,
+    *,
+    in_endpoints: bool | Unknown,
+    pods_unknown: Unknown | None = None,
+    usage: Facts | None = None,
+) -> Facts:
     """
     Facts of one pod.
 
     Args:
         in_endpoints: Whether a Service of its workload lists it as ready.
         pods_unknown: Why pods, or this one, cannot be seen; every fact is then this.
+        usage: Of those that the agent tells, what it told; see `usage_facts`.
     """
     if pods_unknown is not None:
         return {spec.name: pods_unknown for spec in SPECS}
@@ -175,7 +202,32 @@ def derive(row: PodRow, *, in_endpoints: bool | Unknown, pods_unknown: Unknown |
         "pod.aborted_on_stop_10m": NO_GATEWAY,
     }
     facts.update(dict.fromkeys(_FROM_AGENT, NO_AGENT))
+    facts.update(usage or {})
     return facts
+
+
+def usage_facts(usage: Sequence[ContainerUsage], unknown: Unknown | None = None) -> Facts:
+    """
+    What the agent tells of a pod's containers, rounded to a hundredth: a level that trembles is no news.
+
+    Args:
+        unknown: Why it does not tell now.
+    """
+    if unknown is not None:
+        return {"pod.cpu_throttled_ratio": unknown, "pod.mem_used_ratio": unknown}
+    throttled = [each.cpu_throttled for each in usage if each.cpu_throttled is not None]
+    read = [each for each in usage if each.memory_bytes is not None]
+    used = [_of_limit(each) for each in read]
+    return {
+        "pod.cpu_throttled_ratio": round(max(throttled), 2) if throttled else NOT_READ,
+        "pod.mem_used_ratio": round(max(used), 2) if used else NOT_READ,
+    }
+
+
+def _of_limit(usage: ContainerUsage) -> float:
+    if not usage.memory_limit_bytes or usage.memory_bytes is None:
+        return 0.0
+    return usage.memory_bytes / usage.memory_limit_bytes
 
 
 def pending_reason(row: PodRow) -> tuple[str, str] | Unknown:

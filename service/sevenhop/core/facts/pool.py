@@ -27,7 +27,7 @@ SPECS: tuple[FactSpec, ...] = (
         name="pool.free",
         type=FactType.INT,
         unit="GPUs",
-        doc="Sum over ready, uncordoned nodes of allocatable minus bound, never below 0 on a node.",
+        doc="Sum over ready, uncordoned nodes of allocatable minus bound and unhealthy, never below 0 on a node.",
     ),
     _row(
         name="pool.largest_free_block",
@@ -59,10 +59,10 @@ SPECS: tuple[FactSpec, ...] = (
         name="pool.bad_ratio_10m",
         type=FactType.DOUBLE,
         unit="ratio",
-        doc="Share of the pool's GPUs that went bad within 10 minutes.",
+        doc="Share of the GPUs of agents that have spoken for 10 minutes that went bad within 10 minutes, and are.",
         source="gpu agent",
         not_applicable=0.0,
-        unknown_when="no agent (no_source)",
+        unknown_when="no agent (no_source), most are silent (stale), or most have not spoken for 10 minutes (window)",
     ),
     _row(
         name="pool.autoscaler",
@@ -85,6 +85,7 @@ def derive(
     waiting_tier: str,
     reclaimable: int,
     autoscaler: str | Unknown,
+    bad_ratio: float | Unknown = NO_AGENT,
     unknown: Unknown | None = None,
 ) -> Facts:
     """
@@ -92,6 +93,7 @@ def derive(
 
     Args:
         sums: None for a product that pods wait for and no node has.
+        bad_ratio: Of its GPUs, as `gpu_watch` counts.
         unknown: Why nodes or pods cannot be seen; all that is counted from them is then this.
     """
     facts: Facts = {
@@ -105,6 +107,6 @@ def derive(
     }
     if unknown is not None:
         facts = dict.fromkeys(facts, unknown)
-    facts["pool.bad_ratio_10m"] = NO_AGENT
+    facts["pool.bad_ratio_10m"] = bad_ratio
     facts["pool.autoscaler"] = autoscaler
     return facts

@@ -28,7 +28,7 @@ SPECS: tuple[FactSpec, ...] = (
         name="source.clock_skew_s",
         type=FactType.DOUBLE,
         unit="s",
-        doc="The source's clock minus ours.",
+        doc="The source's clock minus ours; of many agents, the one that differs most.",
         unknown_when="the source does not tell its time (no_source)",
     ),
     _row(
@@ -75,7 +75,18 @@ OUTBOX = "outbox"
 """Sources that are parts of ourselves: in any state but `SYNCED` they have a problem, which their detail tells."""
 
 
-def derive(kind: str, state: SyncState, *, detail: str = "", unreadable: int = 0, rules_broken: int = 0) -> Facts:
+NO_TIME = Unknown(UnknownReason.NO_SOURCE, "no source tells its time")
+
+
+def derive(
+    kind: str,
+    state: SyncState,
+    *,
+    detail: str = "",
+    unreadable: int = 0,
+    rules_broken: int = 0,
+    clock_skew_s: float | Unknown = NO_TIME,
+) -> Facts:
     """
     Facts of one kind's source, or of a part of ourselves.
 
@@ -94,7 +105,7 @@ def derive(kind: str, state: SyncState, *, detail: str = "", unreadable: int = 0
     return {
         "source.fresh": fresh,
         "source.lag_s": 0.0,
-        "source.clock_skew_s": Unknown(UnknownReason.NO_SOURCE, "no source tells its time"),
+        "source.clock_skew_s": clock_skew_s,
         "source.unreadable": unreadable,
         "source.forbidden": state is SyncState.FORBIDDEN,
         "source.rulebook_problems": 0 if healthy or kind != RULEBOOK else _leading_number(detail),

@@ -44,12 +44,33 @@ class Short(msgspec.Struct, frozen=True, gc=False):
     expected: int
 
 
+class DeviceSight(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """
+    What GPU agents say about some pods.
+
+    Attributes:
+        unknown: Why it is not known how their GPUs are; empty where an agent speaks on each of their nodes.
+        on_bad: Pods that have a bad GPU, or had it when it went bad, with what is wrong with it.
+        waits: Pods that have no node because GPUs are bad.
+        evidence: Bad GPUs of their nodes and pools.
+    """
+
+    unknown: str
+    on_bad: dict[Key, str] = {}
+    waits: frozenset[Key] = frozenset()
+    evidence: tuple[Evidence, ...] = ()
+
+
+BLIND = DeviceSight(unknown=NO_AGENT)
+
+
 def gather(
     rows: Sequence[PodRow],
     *,
     missing: Sequence[NotCreated] = (),
     reaches: Sequence[Reach] = (),
     short: Sequence[Short] = (),
+    devices: DeviceSight = BLIND,
     registers: Registration = Registration.ENDPOINTS,
     pods_unknown: Unknown | None = None,
 ) -> HopReport:
@@ -60,10 +81,11 @@ def gather(
         rows: Without the failed ones that were replaced; see `leftovers.without_history`.
         missing: What their controllers may not create.
         short: Nodes of their pool: evidence on the hop of discovery, whoever is to blame.
+        devices: What GPU agents say.
         pods_unknown: Why pods cannot be seen: then hops one to five are unknown.
     """
     rows = live_or_telling(rows)
-    first_five = _pod_hops(rows, missing, short) if pods_unknown is None else _blind(str(pods_unknown))
+    first_five = _pod_hops(rows, missing, short, devices) if pods_unknown is None else _blind(str(pods_unknown))
     return report((*first_five, _service(reaches, registers, has_pods=bool(rows)), _gateway()))
 
 
@@ -73,7 +95,9 @@ def _blind(reason: str) -> list[HopLine]:
     return [HopLine(hop=hop, state=HopState.UNKNOWN, reason=reason) for hop in hops]
 
 
-def _pod_hops(rows: Sequence[PodRow], missing: Sequence[NotCreated], short: Sequence[Short]) -> list[HopLine]:
+def _pod_hops(
+    rows: Sequence[PodRow], missing: Sequence[NotCreated], short: Sequence[Short], devices: DeviceSight
+) -> list[HopLine]:
     placed = [row for row in rows if row.node]
     wants_gpus = any(row.gpus for row in rows) or any(blocked.gpus for blocked in missing)
     evidence = tuple(
@@ -86,11 +110,41 @@ def _pod_hops(rows: Sequence[PodRow], missing: Sequence[NotCreated], short: Sequ
         gpu = _line(Hop.GPU, rows, total=len(rows)) or gpu
         discovery = _line(Hop.DISCOVERY, rows, total=len(rows)) or discovery
     else:
-        gpu = _line(Hop.GPU, rows, total=len(rows)) or HopLine(hop=Hop.GPU, state=HopState.UNKNOWN, reason=NO_AGENT)
+        gpu = _gpu(rows, devices)
         discovery = _line(Hop.DISCOVERY, rows, total=len(rows), more=evidence) or HopLine(
             hop=Hop.DISCOVERY, state=HopState.OK, total=len(rows), evidence=evidence
         )
     return [gpu, discovery, _scheduling(rows, missing), _pod(placed), _model(placed)]
+
+
+def _gpu(rows: Sequence[PodRow], devices: DeviceSight) -> HopLine:
+    """
+    Broken for pods that fail of their GPU, that have a bad one, or that wait because others are bad.
+
+    What agents say breaks it even where some are silent; only without a word against it silence makes it unknown.
+    """
+    words: dict[Key, str] = {}
+    for row in rows:
+        why = trouble(row)
+        if why is not None and why.hop is Hop.GPU:
+            words[row.key] = why.summary
+        elif row.key in devices.on_bad:
+            words[row.key] = devices.on_bad[row.key]
+        elif row.key in devices.waits:
+            words[row.key] = why.summary if why is not None else "waits because GPUs are bad"
+    if words:
+        said = tuple(Evidence(f"pod/{key[1]}", text) for key, text in words.items())
+        return HopLine(
+            hop=Hop.GPU,
+            state=HopState.BROKEN,
+            broken=len(words),
+            total=len(rows),
+            pods=tuple(key[1] for key in words),
+            evidence=(*said[:SHOWN], *devices.evidence)[:SHOWN],
+        )
+    if devices.unknown:
+        return HopLine(hop=Hop.GPU, state=HopState.UNKNOWN, reason=devices.unknown, evidence=devices.evidence[:SHOWN])
+    return HopLine(hop=Hop.GPU, state=HopState.OK, total=len(rows), evidence=devices.evidence[:SHOWN])
 
 
 def _line(hop: Hop, rows: Iterable[PodRow], *, total: int, more: tuple[Evidence, ...] = ()) -> HopLine | None:

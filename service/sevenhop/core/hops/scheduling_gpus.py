@@ -36,6 +36,7 @@ class GpuVerdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         free: (free devices, number of eligible nodes) of those that carry some, the most free first.
         largest: Most that one eligible node advertises.
         suspects: Nodes that advertise none, or fewer than they have, and would do otherwise.
+        bad: What GPU agents say of the first of them; empty without an agent.
     """
 
     cause: str
@@ -46,6 +47,7 @@ class GpuVerdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     free: tuple[tuple[int, int], ...] = ()
     largest: int = 0
     suspects: tuple[str, ...] = ()
+    bad: str = ""
 
     @property
     def total_free(self) -> int:
@@ -116,7 +118,9 @@ def gpu_verdict(cluster: Cluster, evaluation: Evaluation, resource: str, need: i
         for i in indexes
     )
     for view, mask in eligible:
-        advertised, has = view.allocatable.get(resource, 0), view.capacity.get(resource, 0)
+        advertised = view.allocatable.get(resource, 0)
+        bad = cluster.bad_gpus[view.name].withdrawn.get(resource, 0) if view.name in cluster.bad_gpus else 0
+        has = max(view.capacity.get(resource, 0), advertised + bad)
         promised = labelled(view, resource)
         if advertised <= 0 and has <= 0 and promised is None:
             none += 1
@@ -126,7 +130,7 @@ def gpu_verdict(cluster: Cluster, evaluation: Evaluation, resource: str, need: i
         largest = max(largest, advertised)
         if mask & ~bit:
             continue
-        if advertised <= 0:
+        if advertised <= 0 and not bad:
             known = max(has, promised or 0)
             if known == 0 or known - view.bound(resource) >= need:
                 silent.append(view.name)
@@ -141,6 +145,7 @@ def gpu_verdict(cluster: Cluster, evaluation: Evaluation, resource: str, need: i
         free=tuple(sorted(free.items(), reverse=True)),
         largest=largest,
         suspects=tuple(silent or reduced),
+        bad=next((cluster.bad_gpus[name].words for name in silent or reduced if name in cluster.bad_gpus), ""),
     )
     return msgspec.structs.replace(base, cause=_cause(base, silent=bool(silent), reduced=bool(reduced)))
 

@@ -126,11 +126,12 @@ def _gpu_summary(verdict: GpuVerdict, outside: str) -> str:
 
 def _verdict_word(verdict: GpuVerdict) -> str:
     suspects, verb = _some(verdict.suspects), _advertise(verdict.suspects)
+    bad = f" ({verdict.bad})" if verdict.bad else ""
     return {
         "gpu-shortage": "shortage",
         "gpu-fragmentation": "fragmentation",
         "gpu-never-fits": f"never fits, the largest has {verdict.largest}",
-        "gpus-unhealthy": f"{suspects} {verb} fewer than there are",
+        "gpus-unhealthy": f"{suspects} {verb} fewer than there are{bad}",
         "device-plugin-not-advertising": f"{suspects} should have some and {verb} none",
         "mig-shortage": "too few slices of this profile",
     }[verdict.cause]
@@ -269,6 +270,8 @@ def _node_text(cluster: Cluster, view: NodeView, mask: int, wanted: SchedulingCl
     for index in c.resource_indexes(mask):
         name = evaluation.resources[index]
         parts.append(_holding(view, name))
+        if view.name in cluster.bad_gpus and is_accelerator(name):
+            parts.append(cluster.bad_gpus[view.name].words)
     if mask & c.CORDONED:
         parts.append("cordoned")
     for taint in untolerated(view.taints, wanted.demand.static.tolerances) if mask & (c.TAINT | c.NOT_READY) else ():

@@ -26,6 +26,8 @@ class SubjectContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         pool: The pool that it waits in or consists of.
         watching_since: When the first event came; None where that is not known.
         maintenance: Nodes under maintenance among itself and those that its pods are on.
+        devices: Bad GPUs that account for what is wrong with a GPU, node or pool, by UUID; ``?`` for what they do not.
+        hits: Of a GPU, or a node with bad ones: the components that it concerns, with their pods.
     """
 
     labels: dict[str, str]
@@ -41,6 +43,8 @@ class SubjectContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     parents: tuple[Subject, ...] = ()
     watching_since: datetime | None = None
     maintenance: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    hits: tuple[str, ...] = ()
 
 
 class Contexts(Protocol):

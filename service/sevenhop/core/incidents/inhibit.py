@@ -8,7 +8,7 @@ may cover together.  What cannot be seen neither gains nor loses an explanation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -30,6 +30,9 @@ _BREADTH: tuple[SubjectKind, ...] = (
 """From what things stand on to what stands on them: on the same hop, the former may explain the latter."""
 
 _BEFORE_THE_POD = (Hop.GPU, Hop.DISCOVERY)
+
+_SEEN_LATE = timedelta(seconds=20)  # agents send every 15 s
+_TURNS_BAD_WITHIN = timedelta(minutes=10)
 
 
 class Party(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -97,12 +100,24 @@ def roots(explained: Mapping[str, tuple[str, ...]], fingerprint: str) -> str:
 
 
 def _may_explain(cause: Party, symptom: Party) -> bool:
-    if cause.hop is None or cause.home == symptom.home or cause.since > symptom.since:
+    if cause.hop is None or cause.home == symptom.home or _began(cause) > symptom.since:
         return False
     if _rank(cause) < _rank(symptom):
         return True
     # A rule whose own hop is well speaks of what is broken on another one: restarts of a model that does not load.
     return symptom.reach is not None and not symptom.reach.has_own and cause.reach is not None and cause.reach.has_own
+
+
+def _began(cause: Party) -> datetime:
+    """
+    When a cause began, at the earliest.
+
+    A GPU that is gone shows in the next sample, often after its pod has failed; and a pool is said to turn bad only
+    once many of its GPUs have.
+    """
+    if cause.hop is Hop.GPU and cause.subject.kind is SubjectKind.POOL:
+        return cause.since - _TURNS_BAD_WITHIN
+    return cause.since - _SEEN_LATE if cause.subject.kind is SubjectKind.GPU else cause.since
 
 
 def _covered(cause: Party, symptom: Reach) -> frozenset[Key]:

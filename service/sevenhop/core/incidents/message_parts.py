@@ -70,6 +70,8 @@ def hit_text(context: SubjectContext, others: Sequence[str]) -> str:
         desired = _number(context.desired, "desired replicas")
         floor = f" (minimum {context.minimum})" if context.minimum is not None else ""
         parts.append(f"{component or 'replicas'} {ready}/{desired} ready{floor}")
+    if context.hits:
+        parts.append(listed([plain(text, 120) for text in context.hits], 4, ", "))
     if others:
         parts.append("also " + listed([plain(other, 60) for other in others], 4, ", "))
     gateway = context.report.line(Hop.GATEWAY) if context.report is not None else None
@@ -181,6 +183,8 @@ def command_text(subject: Subject, context: SubjectContext | None, hop: Hop | No
         return "sevenhop doctor"
     if subject.kind is SubjectKind.NODE:
         return f"kubectl describe node {_argument(subject.name)}"
+    if subject.kind is SubjectKind.GPU:
+        return f"kubectl describe node {_argument(context.labels.get('node', ''))}" if context is not None else ""
     if subject.kind is SubjectKind.POOL:
         return f"kubectl get nodes -l nvidia.com/gpu.product={_argument(subject.name)}"
     if subject.kind is SubjectKind.SERVICE:

@@ -47,6 +47,8 @@ def reach_of(subject: Subject, hop: Hop | None, context: SubjectContext | None) 
 
     A pool has no reach of its own: what waits for it fires by itself, and is at home in the same incident.
     """
+    if subject.kind is SubjectKind.POOL and hop is Hop.GPU and context is not None:
+        return Reach(covers=_devices(context))
     if subject.kind in (SubjectKind.POOL, SubjectKind.SOURCE) or hop is None:
         return Reach()
     if context is None:
@@ -54,6 +56,8 @@ def reach_of(subject: Subject, hop: Hop | None, context: SubjectContext | None) 
     nodes = {key: node for key, (_, node) in zip(context.pod_keys, context.pods, strict=False)}
     not_well = frozenset(nodes)
     worked_on = frozenset(context.maintenance)
+    if context.report is None and context.devices and (subject.kind is SubjectKind.GPU or hop is Hop.DISCOVERY):
+        return _of_devices(subject, context, not_well, nodes, worked_on)
     if context.report is None:
         on_itself = subject.kind is SubjectKind.NODE
         if on_itself and subject.name in worked_on and not not_well:
@@ -76,6 +80,33 @@ def reach_of(subject: Subject, hop: Hop | None, context: SubjectContext | None) 
 
 
 _ITSELF: Key = ("", "")
+
+
+def _of_devices(
+    subject: Subject,
+    context: SubjectContext,
+    not_well: frozenset[Key],
+    nodes: dict[Key, str],
+    worked_on: frozenset[str],
+) -> Reach:
+    """
+    A bad GPU stands for itself and for the pods that it concerns; a node that lacks GPUs is explained by those of its
+    GPUs that are bad, whatever else fails on it.
+    """
+    devices = _devices(context)
+    node = subject.name if subject.kind is SubjectKind.NODE else context.labels.get("node", "")
+    return Reach(
+        needs=devices,
+        covers=not_well | devices if subject.kind is SubjectKind.GPU else not_well,
+        has_own=True,
+        nodes={**nodes, **dict.fromkeys(devices, node)},
+        worked_on=worked_on,
+    )
+
+
+def _devices(context: SubjectContext) -> frozenset[Key]:
+    """Bad GPUs as if they were pods, so that what explains what is asked in one way."""
+    return frozenset(("", f"gpu:{uuid}") for uuid in context.devices)
 
 
 def _is_unseen(report: HopReport, hop: Hop) -> bool:

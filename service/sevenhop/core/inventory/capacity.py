@@ -47,6 +47,7 @@ class NodeFree(msgspec.Struct, frozen=True, gc=False):
     free: int
     ready: bool
     cordoned: bool
+    unhealthy: int = 0  # bad by the agent, and still advertised
 
 
 class PoolCapacity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -56,8 +57,8 @@ class PoolCapacity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         bound: Of all non-terminal pods that have a node, terminating ones included.
         releasing: The part of `bound` that terminating pods hold.
-        free: Sum over ready, uncordoned nodes of max(0, allocatable − bound).
-        unhealthy: Capacity minus allocatable, where a node states both.
+        free: Sum over ready, uncordoned nodes of max(0, allocatable − bound − unhealthy ones that nobody has).
+        unhealthy: Capacity minus allocatable, where a node states both, and what agents call bad beyond that.
         largest_free_block: Most free GPUs on one ready, uncordoned node.
         reserved: Promised to somebody by plans that are approved or running.
     """

@@ -14,6 +14,7 @@ from sevenhop.core.hops.report import HopReport
 from sevenhop.core.incidents.context import SubjectContext
 from sevenhop.core.inventory.blocked import missing_of, told_of
 from sevenhop.core.inventory.capacity import Change
+from sevenhop.core.inventory.gpu_sight import device_sight, devices_of, gpu_diagnosis, hits, rows_of_gpu
 from sevenhop.core.inventory.leftovers import without_history
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.pools import capacity
@@ -33,6 +34,7 @@ def context(state: State, subject: Subject, now: datetime, *, brief: bool = Fals
     labels = {name: str(facts.get(name, "")) for name in LABELS}
     slots = slots_about(state, subject, labels)
     rows = _rows(state, subject, slots)
+    devices = devices_of(state, subject, now)
     has_pods = subject.kind in (SubjectKind.POD, SubjectKind.COMPONENT, SubjectKind.WORKLOAD, SubjectKind.SERVICE)
     missing = _missing(state, slots) if subject.kind is not SubjectKind.POD else []
     report = _report(state, subject, slots, rows, missing) if has_pods else None
@@ -41,11 +43,15 @@ def context(state: State, subject: Subject, now: datetime, *, brief: bool = Fals
     asks = subject.kind is SubjectKind.POOL or any(row.waiting for row in rows)
     known_pool = asks and (pool in state.ledger.pools() or pool in state.waiting_in)
     # Those that live first: of a finished or leaving one there may soon be nothing to look at.
-    broken = sorted((row for row in rows if trouble(row) is not None or row.waiting), key=lambda row: not row.live)
+    all_broken = subject.kind is SubjectKind.GPU and bool(devices)
+    broken = sorted(
+        (row for row in rows if all_broken or trouble(row) is not None or row.waiting), key=lambda row: not row.live
+    )
+    of_gpus = gpu_diagnosis(state, subject) if subject.kind in (SubjectKind.GPU, SubjectKind.NODE) else None
     return SubjectContext(
         labels=labels,
         report=report,
-        diagnosis=worst(rows, missing, report) or _told(state, subject, facts),
+        diagnosis=of_gpus or worst(rows, missing, report) or _told(state, subject, facts),
         desired=_count(facts, "component.desired"),
         ready=_count(facts, "component.ready"),
         minimum=_count(facts, "component.min"),
@@ -56,6 +62,8 @@ def context(state: State, subject: Subject, now: datetime, *, brief: bool = Fals
         parents=_parents(labels, subject),
         watching_since=state.started,
         maintenance=_maintenance(state, subject, rows),
+        devices=devices,
+        hits=hits(state, subject) if of_gpus is not None else (),
     )
 
 
@@ -80,6 +88,8 @@ def _rows(state: State, subject: Subject, slots: Iterable[Slot]) -> list[PodRow]
     if subject.kind is SubjectKind.NODE:
         keys = sorted(pod.metadata.key for pod in state.objects.pods_on(subject.name))
         return [row for key in keys if (row := state.rows.get(key)) is not None]
+    if subject.kind is SubjectKind.GPU:
+        return rows_of_gpu(state, subject)
     return [row for slot in slots for row in without_history(state.part(slot), _in_order(state, slot))]
 
 
@@ -110,11 +120,13 @@ def _report(
     state: State, subject: Subject, slots: Sequence[Slot], rows: Sequence[PodRow], missing: Sequence[NotCreated]
 ) -> HopReport:
     workload = state.workloads.get(slots[0][0]) if slots else None
+    pools = {state.pool_of[slot] for slot in slots if slot in state.pool_of}
     return gather(
         rows,
         missing=missing,
         reaches=_reaches(state, subject, slots, rows),
-        short=_short(state, {state.pool_of[slot] for slot in slots if slot in state.pool_of}),
+        short=_short(state, pools),
+        devices=device_sight(state, rows, pools),
         registers=workload.registers if workload is not None else Registration.ENDPOINTS,
         pods_unknown=state.gate("Pod"),
     )
@@ -193,6 +205,8 @@ def _parents(labels: dict[str, str], subject: Subject) -> tuple[Subject, ...]:
 
 def _maintenance(state: State, subject: Subject, rows: Iterable[PodRow]) -> tuple[str, ...]:
     nodes = {subject.name} if subject.kind is SubjectKind.NODE else {row.node for row in rows if row.node}
+    if subject.kind is SubjectKind.GPU:
+        nodes = {str(state.facts.get(subject, {}).get("node", ""))}
     worked_on = (name for name in nodes if _node_fact(state, name, "node.maintenance") is True)
     return tuple(sorted(worked_on))
 

@@ -9,9 +9,12 @@ import msgspec
 
 from sevenhop.core.facts.schema import Unknown, UnknownReason
 from sevenhop.core.hops.xids import LOST, XidClass, rank_of, words_of
-from sevenhop.core.inventory.gpu_xids import Root, changes_at, is_victim, recent, repeats, root
-from sevenhop.core.inventory.gpus import AGENT, Agent, Gpu
+from sevenhop.core.inventory.gpu_agent import AGENT, Agent, Gpu
+from sevenhop.core.inventory.gpu_xids import BURST, Root, breaks_peers, changes_at, is_victim, recent, repeats, root
 from sevenhop.core.inventory.objects import Key
+
+_NEEDS_RESET = ("requires reset", "requires restart", "reset required")
+"""NVML's words for a GPU that does nothing until it is reset: the library's, and its Python binding's."""
 
 NOT_SAMPLED = Unknown(UnknownReason.NO_SOURCE, "gpu agent: no sample yet")
 
@@ -50,11 +53,11 @@ class Units(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         known: That are there, or were.
-        bad_holds: Of each bad one, how many pods have it.
+        bad: Of each bad one, the pods that have it.
     """
 
     known: int = 0
-    bad_holds: tuple[int, ...] = ()
+    bad: tuple[tuple[Key, ...], ...] = ()
 
 
 class NodeHealth(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -84,17 +87,17 @@ def judge(agent: Agent, now: datetime) -> dict[str, GpuState]:
     XIDs are told of whole GPUs; an instance is bad if its GPU is.
     """
     unknown = silence(agent, now)
+    if unknown is NOT_SAMPLED:
+        return {
+            gpu.uuid: GpuState(unknown=unknown, is_bad=gpu.is_bad, victims=gpu.victims) for gpu in agent.gpus.values()
+        }
     roots = {gpu.uuid: found for gpu in agent.whole() if (found := root(gpu.xids, now, gpu.cleared_at)) is not None}
-    lost = {
-        gpu.uuid: Root(LOST, gpu.missing_at, XidClass.REBOOT)
-        for gpu in agent.whole()
-        if gpu.present is False and gpu.missing_at is not None
-    }
+    broke = {gpu.uuid: [*breaks_peers(gpu.xids), *([gpu.lost_at] if gpu.lost_at else [])] for gpu in agent.whole()}
     states: dict[str, GpuState] = {}
     for gpu in agent.whole():
         gpu.xids = recent(gpu.xids, now)
         own = roots.get(gpu.uuid)
-        peers = [found for uuid, found in {**lost, **roots}.items() if uuid != gpu.uuid]
+        peers = (at for uuid, times in broke.items() if uuid != gpu.uuid for at in times)
         if own is not None and gpu.present is not False and is_victim(own, peers):
             own = None
         states[gpu.uuid] = _judge(agent, gpu, own, unknown, now)
@@ -116,7 +119,7 @@ def silence(agent: Agent, now: datetime) -> Unknown | None:
 
 def _judge(agent: Agent, gpu: Gpu, own: Root | None, unknown: Unknown | None, now: datetime) -> GpuState:
     reading = gpu.reading
-    needs_reset = reading is not None and "reset" in reading.error.lower()
+    needs_reset = reading is not None and any(words in reading.error.lower() for words in _NEEDS_RESET)
     remap_failed = reading is not None and reading.remap_failed is True
     cls = own.cls if own is not None else XidClass.NONE
     if needs_reset and (cls is None or not cls.is_bad):
@@ -142,19 +145,27 @@ def _judge(agent: Agent, gpu: Gpu, own: Root | None, unknown: Unknown | None, no
 
 
 def _note(agent: Agent, gpu: Gpu, own: Root | None, now: datetime, *, is_bad: bool) -> None:
+    """Keep when a GPU went bad, and who had it then."""
     if not is_bad:
         gpu.was_well = gpu.was_well or gpu.present is True
-        gpu.bad_at, gpu.victims = None, ()
+        gpu.is_bad, gpu.bad_at, gpu.victims = False, None, ()
         return
-    users = {pod for part in (gpu, *agent.parts(gpu.uuid)) for pod in part.pods()}
-    if gpu.bad_at is None:
+    users: set[Key] = set(own.pods) if own is not None else set()
+    if not gpu.is_bad:
+        gpu.is_bad = True
         if own is not None and own.cls is not None and own.cls.is_bad:
             gpu.bad_at = own.at
         elif gpu.was_well:
             gpu.bad_at = gpu.missing_at or now
-        if not users and gpu.missing_at is not None:
-            users = set(gpu.held_before)
-    gpu.victims = tuple(sorted({*gpu.victims, *users, *(own.pods if own is not None else ())}))
+        users |= {pod for part in (gpu, *agent.parts(gpu.uuid)) for pod in part.pods() or _shortly_before(part, gpu)}
+    gpu.victims = tuple(sorted({*gpu.victims, *users}))
+
+
+def _shortly_before(part: Gpu, gpu: Gpu) -> tuple[Key, ...]:
+    """Who had it until just before the GPU went."""
+    if part.released_at is None or gpu.missing_at is None or abs(gpu.missing_at - part.released_at) > BURST:
+        return ()
+    return part.held_before
 
 
 def _present(gpu: Gpu) -> bool | Unknown:
@@ -165,9 +176,7 @@ def _present(gpu: Gpu) -> bool | Unknown:
     return Unknown(UnknownReason.UNREADABLE, gpu.reading.error or AGENT)
 
 
-def _trouble(
-    gpu: Gpu, own: Root | None, *, is_lost: bool, remap_failed: bool, needs_reset: bool
-) -> tuple[str, str]:
+def _trouble(gpu: Gpu, own: Root | None, *, is_lost: bool, remap_failed: bool, needs_reset: bool) -> tuple[str, str]:
     """(cause, phrase)"""
     if own is not None:
         followed = f" (then XID {', '.join(map(str, own.followed))})" if own.followed else ""
@@ -199,13 +208,13 @@ def _judge_part(gpu: Gpu, whole: GpuState | None, unknown: Unknown | None) -> Gp
 
 def health_of(agent: Agent, states: Mapping[str, GpuState], now: datetime) -> NodeHealth:
     """The numbers of one node."""
-    counts: dict[str, tuple[int, tuple[int, ...]]] = {}
+    counts: dict[str, tuple[int, tuple[tuple[Key, ...], ...]]] = {}
     for gpu in agent.whole():
         parts = agent.parts(gpu.uuid)
         for each in parts or (gpu,):
             known, holds = counts.get(each.profile, (0, ()))
             if states[each.uuid].is_bad:
-                holds = (*holds, len(each.pods()))
+                holds = (*holds, each.pods())
             counts[each.profile] = (known + 1, holds)
     return NodeHealth(
         unknown=silence(agent, now) or (NOT_SAMPLED if agent.sampled_at is None else None),

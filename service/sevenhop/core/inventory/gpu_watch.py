@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from sevenhop.core.facts.schema import Unknown, UnknownReason
-from sevenhop.core.inventory.gpus import AGENT
+from sevenhop.core.inventory.gpu_agent import AGENT
 
 WINDOW = timedelta(minutes=10)
 NO_AGENT = Unknown(UnknownReason.NO_SOURCE, "gpu agent")
@@ -37,6 +37,7 @@ class PoolWatch:
 
     def __init__(self) -> None:
         self._shares: dict[str, dict[str, Share]] = {}
+        self._total: dict[str, int] = {}
         self._settled: dict[str, int] = {}
         self._young: dict[str, dict[str, None]] = {}
         self._bad: dict[str, dict[str, None]] = {}
@@ -50,8 +51,8 @@ class PoolWatch:
             if before == after:
                 continue
             touched.add(pool)
-            self._take(pool, node, before)
-            self._give(pool, node, after)
+            self._count_out(pool, node, before)
+            self._count_in(pool, node, after)
         return touched
 
     def ratio(self, pool: str, now: datetime) -> tuple[float | Unknown, datetime | None]:
@@ -62,7 +63,7 @@ class PoolWatch:
         wakes = self._age(pool, now)
         settled = self._settled.get(pool, 0)
         young = sum(shares[node].gpus for node in self._young.get(pool, ()))
-        silent = sum(share.gpus for share in shares.values()) - settled - young if self._has_silent(pool) else 0
+        silent = self._total[pool] - settled - young
         wake = min(wakes, default=None)
         if settled == 0 or settled < young + silent:
             if young >= silent:
@@ -73,10 +74,6 @@ class PoolWatch:
         ends = [at + WINDOW for at in times if now < at + WINDOW]
         wake = min((at for at in (wake, *ends) if at is not None), default=None)
         return len(ends) / settled, wake
-
-    def _has_silent(self, pool: str) -> bool:
-        counted = sum(1 for share in self._shares[pool].values() if share.since is not None)
-        return counted < len(self._shares[pool])
 
     def _age(self, pool: str, now: datetime) -> list[datetime]:
         """Nodes that are watched long enough by now count; returns when the others will."""
@@ -92,22 +89,26 @@ class PoolWatch:
                 wakes.append(share.since + WINDOW)
         return wakes
 
-    def _take(self, pool: str, node: str, share: Share | None) -> None:
+    def _count_out(self, pool: str, node: str, share: Share | None) -> None:
         if share is None:
             return
         del self._shares[pool][node]
+        self._total[pool] -= share.gpus
         if share.since is not None and node not in self._young.get(pool, {}):
             self._settled[pool] -= share.gpus
         self._young.get(pool, {}).pop(node, None)
         self._bad.get(pool, {}).pop(node, None)
         if not self._shares[pool]:
-            for kept in (self._shares, self._settled, self._young, self._bad):
-                kept.pop(pool, None)  # type: ignore[attr-defined]
+            del self._shares[pool], self._total[pool]
+            self._settled.pop(pool, None)
+            self._young.pop(pool, None)
+            self._bad.pop(pool, None)
 
-    def _give(self, pool: str, node: str, share: Share | None) -> None:
+    def _count_in(self, pool: str, node: str, share: Share | None) -> None:
         if share is None:
             return
         self._shares.setdefault(pool, {})[node] = share
+        self._total[pool] = self._total.get(pool, 0) + share.gpus
         if share.since is not None:
             self._young.setdefault(pool, {})[node] = None
         if share.bad_at and share.since is not None:

@@ -117,13 +117,18 @@ def stands_for(record: XidRecord) -> timedelta:
     return STANDS if cls is None or cls.is_bad else SHOWN
 
 
-def is_victim(own: Root, peers: Iterable[Root]) -> bool:
+def breaks_peers(records: Iterable[XidRecord]) -> list[datetime]:
+    """When a GPU broke in a way that its peers' links notice, whether or not it is well again."""
+    return [record.at for record in records if record.xid in BREAKS_PEERS]
+
+
+def is_victim(own: Root, peers_broke: Iterable[datetime]) -> bool:
     """
     Whether a link's error comes from a GPU at the other end: one of the node's others broke within the burst.
 
     Which of the two lines the driver wrote first says nothing.
     """
-    return is_link(own.xid) and any(peer.xid in BREAKS_PEERS and abs(peer.at - own.at) <= BURST for peer in peers)
+    return is_link(own.xid) and any(abs(at - own.at) <= BURST for at in peers_broke)
 
 
 def repeats(records: Sequence[XidRecord], now: datetime) -> int:

@@ -6,122 +6,19 @@ Samples are ordered per GPU by (epoch, sequence): one that comes late, or twice,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 import msgspec
 
 from sevenhop.core.events import GpusSampled, XidSeen
 from sevenhop.core.gpu_sample import ContainerUsage, GpuReading
+from sevenhop.core.gpu_words import normal_pci
+from sevenhop.core.inventory.gpu_agent import CLOCKS_AGREE_S, SILENT_AFTER, Agent, Gpu, Position, pods_of
 from sevenhop.core.inventory.gpu_xids import BURST, XidRecord, with_record
 from sevenhop.core.inventory.objects import Key
 
-AGENT = "gpu-agent"
-"""The source that samples come from, as a `SourceChanged` and a fact's subject name it."""
-
-SILENT_AFTER = timedelta(seconds=60)
-"""An agent sends every 15 s; one that has not been heard for four of them is silent, and its GPUs are unknown."""
-
-CLOCKS_AGREE_S = 2.0
-"""An agent's clock may differ by as much without anybody caring."""
-
-Position = tuple[int, int, float]
-"""(epoch, sequence, agent's time): the last only orders samples that are not numbered."""
-
-_NEVER: Position = (-1, -1, 0.0)
-
-
-class Gpu(msgspec.Struct, gc=False, kw_only=True):
-    """
-    One GPU, or one MIG instance.
-
-    Attributes:
-        position: Of the observation that `reading` and `present` come from.
-        reading: The last one; None until the first sample, and of a GPU that is only remembered.
-        present: The driver sees it; None where it could not be asked.
-        missing_at: Since when it is not there, by our clock.
-        held_before: Who had it last while nobody has, `released_at` since when.
-        cleared_at: When it was last seen to be reset: it came back, or its error counters began anew.
-        was_well: It was seen to be well; what is bad at first sight went bad at an unknown time.
-        bad_at: When it went bad; None while it is well, and where that is not known.
-        victims: Who had it when it went bad.
-    """
-
-    uuid: str
-    node: str
-    index: int = -1
-    product: str = ""
-    pci: str = ""
-    parent: str = ""
-    profile: str = ""
-    position: Position = _NEVER
-    reading: GpuReading | None = None
-    present: bool | None = None
-    missing_at: datetime | None = None
-    held_before: tuple[Key, ...] = ()
-    released_at: datetime | None = None
-    xids: tuple[XidRecord, ...] = ()
-    cleared_at: datetime | None = None
-    was_well: bool = False
-    bad_at: datetime | None = None
-    victims: tuple[Key, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """As people say it: ``GPU 3``."""
-        if self.index >= 0:
-            return f"{'MIG instance of GPU' if self.parent else 'GPU'} {self.index}"
-        return f"the GPU at {self.pci}" if self.pci else f"GPU {self.uuid}"
-
-    def pods(self) -> tuple[Key, ...]:
-        """Who has it, by the last reading."""
-        return pods_of(self.reading) if self.reading is not None else ()
-
-
-class Agent(msgspec.Struct, gc=False, kw_only=True):
-    """
-    The agent of one node.
-
-    Attributes:
-        position: Of the newest sample; `whole_at` of the newest that named all GPUs.
-        sampled_at: When that sample came, by our clock; `heard_at` the same, XIDs included.
-        watched_since: Since when samples come without a gap longer than `SILENT_AFTER`.
-        skew_s: Its clock minus ours.
-        has_holders: Whether the kubelet told it who has what.
-    """
-
-    node: str
-    position: Position = _NEVER
-    whole_at: Position = _NEVER
-    sampled_at: datetime | None = None
-    heard_at: datetime | None = None
-    watched_since: datetime | None = None
-    skew_s: float = 0.0
-    has_holders: bool = False
-    driver: str = ""
-    problems: tuple[str, ...] = ()
-    gpus: dict[str, Gpu] = msgspec.field(default_factory=dict)
-    usage: dict[Key, tuple[ContainerUsage, ...]] = msgspec.field(default_factory=dict)
-
-    def is_silent(self, now: datetime) -> bool:
-        return self.sampled_at is None or now >= self.sampled_at + SILENT_AFTER
-
-    def is_deaf(self, now: datetime) -> bool:
-        """Not even an XID came lately."""
-        return self.heard_at is None or now >= self.heard_at + SILENT_AFTER
-
-    def falls_silent_at(self, now: datetime) -> datetime | None:
-        """When it will be silent if nothing comes; None where it is."""
-        times = [at + SILENT_AFTER for at in (self.sampled_at, self.heard_at) if at is not None]
-        return min((at for at in times if at > now), default=None)
-
-    def whole(self) -> list[Gpu]:
-        """GPUs, without the instances that they are cut into; in order of index."""
-        return sorted((g for g in self.gpus.values() if not g.parent), key=lambda g: (g.index, g.uuid))
-
-    def parts(self, uuid: str) -> list[Gpu]:
-        """MIG instances of a GPU."""
-        return [g for g in self.gpus.values() if g.parent == uuid]
+_SKEWS_KEPT = 4
 
 
 class Touched(msgspec.Struct, gc=False):
@@ -144,11 +41,13 @@ class Gpus:
     Attributes:
         agents: By node.
         on_pod: Pod to the GPUs that it has, by the last readings: (node, uuid).
+        owners: Of pods that had a GPU when it went bad, whose they were: (workload, component); the pod may be gone.
         recalled: Nodes whose GPUs are known from the store alone, until they were judged once.
     """
 
     def __init__(self) -> None:
         self.agents: dict[str, Agent] = {}
+        self.owners: dict[Key, tuple[Key, str]] = {}
         self.recalled: set[str] = set()
         self.on_pod: dict[Key, set[tuple[str, str]]] = {}
 
@@ -156,16 +55,24 @@ class Gpus:
         """Take in a sample; what is older than what is known of a GPU changes nothing of it."""
         agent = self.agents.setdefault(event.node, Agent(node=event.node))
         position: Position = (event.epoch, event.seq, event.at.timestamp())
-        at = event.received_at or event.at
+        if position > agent.position and event.received_at is not None:
+            measured = (event.at - event.received_at).total_seconds()
+            agent.skews = (*agent.skews, measured)[-_SKEWS_KEPT:]
+        # What was held up on its way is as old as it is.
+        at = event.at - timedelta(seconds=agent.skew_s)
         touched = Touched()
         if position > agent.position:
             self._take_head(agent, event, position, at, touched)
         is_whole = event.is_whole and not (event.problems and not event.readings)
         for reading in event.readings:
             gpu = agent.gpus.get(reading.uuid)
-            if (gpu is None and position <= agent.whole_at) or (gpu is not None and position <= gpu.position):
+            if position <= (gpu.position if gpu is not None else agent.whole_at):
+                self._take_late(agent, gpu, reading, position, touched)
                 continue
             touched.node = event.node
+            if not event.has_holders and gpu is not None and gpu.reading is not None:
+                # Nobody was told of is not nobody.
+                reading = msgspec.structs.replace(reading, holders=gpu.reading.holders)
             self._take_reading(agent, gpu, reading, position, at, touched)
         if is_whole and position > agent.whole_at:
             agent.whole_at = position
@@ -176,7 +83,8 @@ class Gpus:
         """Take in an XID; one that names no device is nobody's, and counts as a problem of the node."""
         agent = self.agents.setdefault(event.node, Agent(node=event.node))
         at = event.at
-        if abs(agent.skew_s) > CLOCKS_AGREE_S:
+        if agent.sampled_at is not None and at - agent.sampled_at > SILENT_AFTER and agent.skew_s > CLOCKS_AGREE_S:
+            # It lies in the future: by the agent's clock.  One that does not may have been set right by who took it in.
             at -= timedelta(seconds=agent.skew_s)
         agent.heard_at = max(at, agent.heard_at or at)
         gpu = self._gpu_of(agent, event)
@@ -212,23 +120,14 @@ class Gpus:
                 found.update(each.held_before)
         return tuple(sorted(found))
 
-    def has(self, pod: Key) -> Iterator[Gpu]:
-        """The GPUs of a pod."""
-        for node, uuid in sorted(self.on_pod.get(pod, ())):
-            yield self.agents[node].gpus[uuid]
-
     # One observation
 
-    def _take_head(
-        self, agent: Agent, event: GpusSampled, position: Position, at: datetime, touched: Touched
-    ) -> None:
+    def _take_head(self, agent: Agent, event: GpusSampled, position: Position, at: datetime, touched: Touched) -> None:
         if agent.sampled_at is None or at - agent.sampled_at > SILENT_AFTER:
             agent.watched_since = at
         touched.node = event.node
         agent.position, agent.sampled_at = position, max(at, agent.sampled_at or at)
         agent.heard_at = max(at, agent.heard_at or at)
-        if event.received_at is not None:
-            agent.skew_s = (event.at - event.received_at).total_seconds()
         agent.has_holders, agent.driver, agent.problems = event.has_holders, event.driver, event.problems
         if not event.usage and not agent.usage:
             return
@@ -247,13 +146,12 @@ class Gpus:
         if gpu is None:
             gpu = agent.gpus[reading.uuid] = Gpu(uuid=reading.uuid, node=agent.node)
         before = gpu.reading
-        gpu.position, gpu.index = position, reading.index
-        gpu.product, gpu.pci = reading.product or gpu.product, normal_pci(reading.pci) or gpu.pci
-        gpu.parent, gpu.profile = reading.parent, reading.profile
+        gpu.position = position
         was_there = gpu.present
         gpu.present = _is_present(reading.error)
         if gpu.present is False:
             gpu.missing_at = gpu.missing_at or at
+            gpu.lost_at = gpu.missing_at
         elif gpu.present:
             gpu.missing_at = None
             if was_there is False or _counts_anew(before, reading):
@@ -261,23 +159,58 @@ class Gpus:
         if gpu.present is not True and not reading.holders:
             # Who cannot be asked any more does not say that nobody has it.
             reading = msgspec.structs.replace(reading, holders=before.holders if before is not None else ())
-        held, holds = gpu.pods(), pods_of(reading)
-        if held and not holds:
+        held = gpu.pods()
+        if held and not pods_of(reading):
             gpu.held_before, gpu.released_at = held, at
-        gpu.reading = reading
-        self._hold(gpu, held, holds, touched)
+        self._put_reading(gpu, reading, position, touched)
         if not gpu.parent:
             self._replace_at(agent, gpu, touched)
 
+    def _take_late(
+        self, agent: Agent, gpu: Gpu | None, reading: GpuReading, position: Position, touched: Touched
+    ) -> None:
+        """
+        A reading from before a whole sample that no longer names the GPU: it was there, and is not.
+
+        Nothing else that comes late tells anything.
+        """
+        if gpu is None:
+            parent = agent.gpus.get(reading.parent) if reading.parent else None
+            if (parent is not None and parent.present) or self._is_taken(agent, reading.uuid, reading):
+                return
+            gpu = agent.gpus[reading.uuid] = Gpu(uuid=reading.uuid, node=agent.node, position=agent.whole_at)
+            gpu.present, gpu.missing_at = False, agent.sampled_at
+        if gpu.present is not False or position <= gpu.read_at:
+            return
+        touched.node = agent.node
+        self._put_reading(gpu, reading, position, touched)
+
+    def _is_taken(self, agent: Agent, uuid: str, reading: GpuReading) -> bool:
+        """Whether another GPU answers in the place of this one."""
+        pci = place_of(reading.pci)
+        return (
+            bool(pci)
+            and not reading.parent
+            and any(g.pci == pci and g.present and g.uuid != uuid for g in agent.whole())
+        )
+
+    def _put_reading(self, gpu: Gpu, reading: GpuReading, position: Position, touched: Touched) -> None:
+        gpu.read_at, gpu.index = position, reading.index
+        gpu.product, gpu.pci = reading.product or gpu.product, place_of(reading.pci) or gpu.pci
+        gpu.parent, gpu.profile = reading.parent, reading.profile
+        held = gpu.pods()
+        gpu.reading = reading
+        self._hold(gpu, held, pods_of(reading), touched)
+
     def _replace_at(self, agent: Agent, gpu: Gpu, touched: Touched) -> None:
         """Where this GPU is now, no other one is: it was exchanged, or its XID came before its name was known."""
-        if not gpu.pci or not gpu.present:
-            return
-        for other in [g for g in agent.whole() if g.uuid != gpu.uuid and g.pci == gpu.pci and not g.present]:
-            if other.uuid == _nameless(agent.node, gpu.pci):
+        nameless = _nameless(agent.node, gpu.pci)
+        for other in [g for g in agent.whole() if gpu.pci and g.uuid != gpu.uuid and g.pci == gpu.pci]:
+            if other.uuid == nameless:
                 for record in other.xids:
                     gpu.xids = with_record(gpu.xids, record)
-            self._drop(agent, other, touched)
+            if other.uuid == nameless or (gpu.present and not other.present):
+                self._drop(agent, other, touched)
 
     def _miss(self, agent: Agent, named: set[str], position: Position, at: datetime, touched: Touched) -> None:
         for gpu in list(agent.gpus.values()):
@@ -287,10 +220,13 @@ class Gpus:
             if parent is not None and parent.present:
                 self._drop(agent, gpu, touched)  # the GPU is cut in another way now
                 continue
+            if gpu.reading is not None and self._is_taken(agent, gpu.uuid, gpu.reading):
+                self._drop(agent, gpu, touched)
+                continue
             gpu.position = position
             if gpu.present is not False:
                 touched.node = agent.node
-                gpu.missing_at = at
+                gpu.missing_at = gpu.lost_at = at
             gpu.present = False
 
     def _drop(self, agent: Agent, gpu: Gpu, touched: Touched) -> None:
@@ -317,7 +253,7 @@ class Gpus:
             gpu = agent.gpus.get(gpu.parent, gpu)
         if gpu is not None:
             return gpu
-        pci = normal_pci(event.pci)
+        pci = place_of(event.pci)
         here = [g for g in agent.whole() if pci and g.pci == pci]
         if here:
             return min(here, key=lambda g: (not g.present, g.uuid))
@@ -328,29 +264,17 @@ class Gpus:
         return made
 
 
-def pods_of(reading: GpuReading) -> tuple[Key, ...]:
-    """Pods that the kubelet gave the device to, sorted."""
-    if not reading.holders:
-        return ()
-    return tuple(sorted({(h.namespace, h.pod) for h in reading.holders}))
-
-
-def normal_pci(text: str) -> str:
+def place_of(pci: str) -> str:
     """
-    One spelling of a PCI address: the kernel leaves out the function, NVML writes eight digits of domain.
+    A PCI address in our spelling; empty for one that is none.
 
-    >>> normal_pci("00000000:3B:00.0"), normal_pci("PCI:0000:3b:00"), normal_pci("3b:00.0"), normal_pci("")
-    ('0000:3b:00.0', '0000:3b:00.0', '0000:3b:00.0', '')
+    >>> place_of("00000000:3B:00.0"), place_of("0000:3b:00"), place_of("")
+    ('0000:3b:00.0', '0000:3b:00.0', '')
     """
-    parts = text.strip().lower().removeprefix("pci:").partition(".")[0].split(":")
-    if len(parts) == 2:
-        parts = ["0", *parts]
     try:
-        domain, bus, device = (int(part, 16) for part in parts)
+        return normal_pci(pci.strip().removeprefix("PCI:"))
     except ValueError:
         return ""
-    function = text.rpartition(".")[2] if "." in text else "0"
-    return f"{domain:04x}:{bus:02x}:{device:02x}.{function}"
 
 
 def _nameless(node: str, pci: str) -> str:

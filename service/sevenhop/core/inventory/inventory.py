@@ -9,7 +9,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from sevenhop.core.events import Applied, Deleted, Event, SourceChanged, SyncState, Unreadable
+from sevenhop.core.events import (
+    Applied,
+    Deleted,
+    Event,
+    GpusSampled,
+    SourceChanged,
+    SyncState,
+    Unreadable,
+    XidSeen,
+)
 from sevenhop.core.facts.schema import Facts
 from sevenhop.core.facts.source import RULEBOOK
 from sevenhop.core.incidents.context import SubjectContext
@@ -18,6 +27,7 @@ from sevenhop.core.inventory.changes import changed_object, changes_between
 from sevenhop.core.inventory.contexts import context
 from sevenhop.core.inventory.dra import Touched
 from sevenhop.core.inventory.framework import FrameworkSpec
+from sevenhop.core.inventory.gpus import Touched as GpusTouched
 from sevenhop.core.inventory.history_keeping import forget_node, forget_pod, remember_node, remember_pod
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.order import Order
@@ -141,11 +151,12 @@ class Inventory:
 
         What is older than what is known of the object changes nothing, nor does a deletion of another incarnation.
         """
-        self._at = event.at
-        if self._now is None or event.at > self._now:
-            self._now = event.at
+        at = _by_our_clock(event)
+        self._at = at or self._at
+        if at is not None and (self._now is None or at > self._now):
+            self._now = at
         if self.state.started is None:
-            self.state.started = event.at
+            self.state.started = at
         if isinstance(event, Applied):
             self._applied(event)
         elif isinstance(event, Deleted):
@@ -154,6 +165,10 @@ class Inventory:
             self._source_changed(event)
         elif isinstance(event, Unreadable):
             self._unreadable(event)
+        elif isinstance(event, GpusSampled):
+            self._gpus_told(self.state.gpus.take_sample(event))
+        elif isinstance(event, XidSeen):
+            self._gpus_told(self.state.gpus.take_xid(event))
 
     def settle(self, now: datetime) -> Settled:
         """
@@ -233,6 +248,12 @@ class Inventory:
             if before is SyncState.NOT_SYNCED or event.state is SyncState.NOT_SYNCED:
                 self.state.placement.epoch += 1
 
+    def _gpus_told(self, touched: GpusTouched) -> None:
+        if touched.node:
+            self._settling.dirty.agents.add(touched.node)
+        self._settling.gpus_gone |= {Subject(SubjectKind.GPU, "", uuid) for uuid in touched.gone}
+        self._settling.tell_pods(touched.pods)
+
     def _unreadable(self, event: Unreadable) -> None:
         kind, key = event.kind, (event.namespace, event.name)
         if not self._order.is_news(kind, key, event.epoch, event.seq):
@@ -300,7 +321,9 @@ class Inventory:
         dirty.nodes.add(key[1])
         if after is None:
             forget_node(state, key[1])
+            self._gpus_told(state.gpus.forget_node(key[1]))
         else:
+            dirty.agents.update({key[1]} & state.gpus.agents.keys())
             remember_node(state, key[1], after)
 
     def _on_event(self, key: Key, before: objects.Event | None, after: objects.Event | None) -> None:
@@ -383,6 +406,13 @@ class Inventory:
             return
         for found in changes_between(before, after):
             self._settling.changes.append(changed_object(kind, key, found, at, None, ""))
+
+
+def _by_our_clock(event: Event) -> datetime | None:
+    """When we came to know it; None for what tells only another machine's time."""
+    if isinstance(event, GpusSampled):
+        return event.received_at or event.at
+    return None if isinstance(event, XidSeen) else event.at
 
 
 def _is_same(before: Object, after: Object) -> bool:

@@ -14,6 +14,7 @@ import msgspec
 
 from sevenhop.core.inventory.capacity import NodeFree, PoolCapacity
 from sevenhop.core.inventory.dra import NodeDevices, gpu_devices
+from sevenhop.core.inventory.gpu_health import Units
 from sevenhop.core.inventory.objects import Key, Objects
 from sevenhop.core.inventory.products import Product, gpu_resources, node_product, pod_gpus
 from sevenhop.core.objects.base import Quantities, condition
@@ -74,7 +75,13 @@ Held = tuple[int, int]
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):
-    """One node's part of one pool; `by_claim` if its devices are held by ResourceClaims."""
+    """
+    One node's part of one pool.
+
+    Attributes:
+        by_claim: Its devices are held by ResourceClaims.
+        withdrawn: Devices that are bad by the agent, and that the node does not advertise any more.
+    """
 
     pool: str
     resource: str
@@ -82,6 +89,7 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     free: NodeFree
     held: dict[Holder, Held]
     by_claim: bool = False
+    withdrawn: int = 0
 
 
 class Sums(msgspec.Struct, gc=False):
@@ -102,6 +110,23 @@ class Sums(msgspec.Struct, gc=False):
         return max(self.blocks, default=0)
 
 
+class _Bad(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """
+    Bad devices of one resource of a node.
+
+    Attributes:
+        withdrawn: That it does not advertise any more.
+        offered: That it still does; `idle` those among them that no pod has.
+    """
+
+    withdrawn: int = 0
+    offered: int = 0
+    idle: int = 0
+
+
+_NO_BAD = _Bad()
+
+
 class Ledger:
     """
     Mutable, owned by one inventory.
@@ -116,6 +141,7 @@ class Ledger:
         self._on: dict[str, dict[Key, Hold]] = {}
         self._nodes: dict[str, Node] = {}
         self._devices: dict[str, tuple[NodeDevices, ...]] = {}
+        self._health: dict[str, dict[str, Units]] = {}
         self._parts: dict[str, tuple[Part, ...]] = {}
         self._sums: dict[str, Sums] = {}
         self._members: dict[str, set[str]] = {}
@@ -163,6 +189,10 @@ class Ledger:
     def bound_on(self, node: str) -> int:
         return sum(hold.total() for hold in self._on.get(node, {}).values())
 
+    def is_releasing(self, node: str) -> bool:
+        """Whether a pod that is being ended still has devices there."""
+        return any(hold.releasing for hold in self._on.get(node, {}).values())
+
     def hold(self, pod: Key) -> Hold | None:
         return self._holds.get(pod)
 
@@ -208,6 +238,15 @@ class Ledger:
             del self._devices[name]
         self._recount(name)
 
+    def put_health(self, name: str, units: dict[str, Units]) -> None:
+        """What a node's agent says of its devices, by MIG profile; nothing without an agent."""
+        if units == self._health.get(name, {}):
+            return
+        self._health[name] = units
+        if not units:
+            del self._health[name]
+        self._recount(name)
+
     def devices_on(self, name: str) -> tuple[NodeDevices, ...]:
         """What a node's drivers publish."""
         return self._devices.get(name, ())
@@ -244,24 +283,41 @@ class Ledger:
         parts: list[Part] = []
         for resource in sorted({*allocatable, *capacity}):
             has = allocatable.get(resource, 0)
-            parts.append(self._part(node, pool_name(product, resource), resource, has, capacity.get(resource, has)))
+            pool, bad = pool_name(product, resource), self._bad(name, resource, has, max(1, product.shared_by))
+            parts.append(self._part(node, pool, resource, has, capacity.get(resource, has), bad=bad))
         for each in published:
             own = Product(name=each.product or product.name, raw=product.raw)
             pool = pool_name(own, each.resource)
-            part = self._part(node, pool, each.resource, each.usable, each.total, cut=each.cut)
+            bad = self._bad(name, each.resource, each.usable, 1)
+            part = self._part(node, pool, each.resource, each.usable, each.total, cut=each.cut, bad=bad)
             parts.append(msgspec.structs.replace(part, by_claim=True))
         return tuple(parts)
 
-    def _part(self, node: Node, pool: str, resource: str, has: int, capacity: int, *, cut: int = 0) -> Part:
+    def _bad(self, name: str, resource: str, has: int, shared_by: int) -> _Bad:
+        """What the agent knows to be bad of one resource that the node advertises `has` of."""
+        profile = resource.partition("/mig-")[2]
+        units = self._health.get(name, {}).get(profile) or next(
+            (found for each, found in self._health.get(name, {}).items() if each.replace("+", ".") == profile), None
+        )
+        if units is None or not units.bad:
+            return _NO_BAD
+        share, here = 1 if profile else shared_by, self._on.get(name, {})
+        bad = len(units.bad) * share
+        # What is not advertised is the bad one: that is what device plugins take out.
+        withdrawn = min(bad, max(0, units.known * share - has))
+        idle = sum(max(0, share - sum(pod in here for pod in pods)) for pods in units.bad)
+        return _Bad(withdrawn=withdrawn, offered=min(has, bad - withdrawn), idle=min(idle, bad - withdrawn))
+
+    def _part(self, node: Node, pool: str, resource: str, has: int, capacity: int, *, cut: int = 0, bad: _Bad) -> Part:
         """`cut`: free as far as pods hold, and yet nobody can have them."""
         name = node.metadata.name
         holds = self._on.get(name, {}).values()
         ready, cordoned = is_ready(node) is True, node.spec.unschedulable
         bound = sum(hold.gpus.get(resource, 0) for hold in holds)
         releasing = sum(hold.gpus.get(resource, 0) for hold in holds if hold.releasing)
-        free = max(0, has - bound - cut) if ready and not cordoned else 0
-        row = NodeFree(name, has, bound, releasing, free, ready, cordoned)
-        return Part(pool, resource, capacity, row, _held(resource, holds))
+        free = max(0, has - bound - cut - bad.idle) if ready and not cordoned else 0
+        row = NodeFree(name, has, bound, releasing, free, ready, cordoned, bad.offered)
+        return Part(pool, resource, capacity, row, _held(resource, holds), withdrawn=bad.withdrawn)
 
     def _add(self, part: Part, sign: int) -> None:
         sums = self._sums.get(part.pool)
@@ -273,7 +329,7 @@ class Ledger:
         sums.releasing += sign * row.releasing
         sums.free += sign * row.free
         sums.cordoned += sign * (row.allocatable if row.cordoned else 0)
-        sums.unhealthy += sign * max(0, part.capacity - row.allocatable)
+        sums.unhealthy += sign * (max(0, part.capacity - row.allocatable, part.withdrawn) + row.unhealthy)
         sums.blocks[row.free] += sign
         if sums.blocks[row.free] <= 0:
             del sums.blocks[row.free]

@@ -12,10 +12,13 @@ from sevenhop.core.facts.schema import Facts, Unknown
 from sevenhop.core.inventory.capacity import Holding, PoolCapacity, Waiting
 from sevenhop.core.inventory.ledger import Held
 from sevenhop.core.inventory.objects import Key
-from sevenhop.core.inventory.read_component import wants_to_run
+from sevenhop.core.inventory.read_component import budget_floor, budget_selects, wants_to_run
 from sevenhop.core.inventory.state import Slot, State, component_subject
-from sevenhop.core.inventory.workloads import Component, Tier
+from sevenhop.core.inventory.workloads import Component, Framework, Tier
 from sevenhop.core.placement.devices import CLAIMS, SLICES
+
+_HARD_MINIMUM = frozenset({Framework.DYNAMO, Framework.GROVE})
+"""Whose minimum (`minAvailable`) ends the whole gang where it is not kept; elsewhere it is the end of a range."""
 
 NO_WORKLOAD = "no inference workload: pods that nothing we know could scale"
 
@@ -27,8 +30,8 @@ class _Gift(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-def read_pool(state: State, name: str) -> Facts:
-    """Labels and facts of one pool."""
+def read_pool(state: State, name: str, bad_ratio: float | Unknown = facts.NO_AGENT) -> Facts:
+    """Labels and facts of one pool; `bad_ratio` is what agents tell."""
     queue = list(state.waiting_in.get(name, {}).values())
     top = highest_tier(queue)
     sums = state.ledger.pools().get(name)
@@ -40,6 +43,7 @@ def read_pool(state: State, name: str) -> Facts:
         waiting_tier=top.value if top is not None else "",
         reclaimable=_reclaimable(state, name, top) if top is not None else 0,
         autoscaler=_autoscaler(state, name),
+        bad_ratio=bad_ratio,
         unknown=unknown,
     )
     return {**labels(state.cluster, product=name), **own}
@@ -113,7 +117,7 @@ def _gifts(state: State, name: str, top: Tier | None) -> list[tuple[Slot | None,
 
 
 def _gift(state: State, slot: Slot | None, held: int, top: Tier | None) -> _Gift:
-    """What a component could give to the highest tier that waits, in whole replicas above its minimum."""
+    """What a component could give to the highest tier that waits, in whole replicas above its floor."""
     part = state.part(slot) if slot is not None else None
     if slot is None or part is None:
         return _Gift(0, NO_WORKLOAD)
@@ -126,11 +130,39 @@ def _gift(state: State, slot: Slot | None, held: int, top: Tier | None) -> _Gift
     if part.scale is None or not part.scale.path:
         why = part.scale.note if part.scale is not None and part.scale.note else "nothing that could be scaled"
         return _Gift(0, why)
+    return _above_floor(state, slot, part, held) or _Gift(0, "its replicas are not known")
+
+
+def _above_floor(state: State, slot: Slot, part: Component, held: int) -> _Gift | None:
     own = state.facts.get(component_subject(slot), {})
-    desired, minimum, ready = (own.get(f"component.{word}") for word in ("desired", "min", "ready"))
-    if not isinstance(desired, int) or not isinstance(minimum, int) or not isinstance(ready, int):
-        return _Gift(0, "its replicas are not known")
-    return _spare(part, held, spare=min(desired, max(ready, minimum)) - minimum, minimum=minimum)
+    desired, ready = own.get("component.desired"), own.get("component.ready")
+    if not isinstance(desired, int) or not isinstance(ready, int):
+        return None
+    floor = giving_floor(state, slot, part, desired)
+    return _spare(part, held, spare=min(desired, max(ready, floor)) - floor, minimum=floor)
+
+
+def giving_floor(state: State, slot: Slot, part: Component, desired: int) -> int:
+    """
+    Replicas that stay when a component gives, as a plan would have it (`planning.donors.floor_of`).
+
+    That is not `component.min`: a range whose lower end is what runs only says how many are meant to run, and is
+    lowered with the number; with nothing stated all but the last may go.
+    """
+    workload = state.workloads[slot[0]]
+    stated = state.policy.minimum(workload.namespace, workload.name, part.name)
+    least = part.minimum or 0
+    floors = [stated or 0, least if least < desired or workload.framework in _HARD_MINIMUM else 0]
+    if (stated if stated is not None else part.minimum) != 0:
+        floors.append(1)
+    budgets = state.budgets.get(workload.namespace, {})
+    pods = (state.objects.pods().get(row.key) for row in state.pods_of(slot)) if budgets else ()
+    pod = next(filter(None, pods), None)
+    size = max(1, part.pods_per_replica)
+    for budget in budgets.values():
+        if pod is not None and budget_selects(budget.spec.selector, pod.metadata.labels):
+            floors.append(-(-(budget_floor(budget, desired * size) or 0) // size))
+    return max(floors)
 
 
 def _spare(part: Component, held: int, *, spare: int, minimum: int) -> _Gift:
@@ -153,3 +185,17 @@ def _autoscaler(state: State, name: str) -> str | Unknown:
     if state.evidence.seen_autoscaler:
         return "idle"
     return state.gate("Event") or "none"
+
+
+def reclaimable_of(state: State, slot: Slot) -> int | None:
+    """
+    GPUs that a component could give and stay above its minimum, to whoever would be worth it; None where unknown.
+
+    Who may take them is another question: a plan asks for tiers, owners and guards.
+    """
+    part = state.part(slot)
+    if part is None or part.scale is None or not part.scale.path:
+        return 0
+    held = state.ledger.held_in(state.pool_of.get(slot, "")).get(slot, (0, 0))[0]
+    gift = _above_floor(state, slot, part, held)
+    return gift.gpus if gift is not None else None

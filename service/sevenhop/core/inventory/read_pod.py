@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from sevenhop.core.hops.diagnosis import Diagnosis
 from sevenhop.core.hops.failures import why_not_well
 from sevenhop.core.hops.pods import served_statuses, startup_budget
+from sevenhop.core.inventory.gpu_blame import blamed_on_gpu
 from sevenhop.core.inventory.history import Loads
 from sevenhop.core.inventory.history_keeping import release_of
 from sevenhop.core.inventory.ledger import asks
@@ -35,7 +36,7 @@ def read_pod(state: State, key: Key, pod: Pod, membership: Membership, now: date
     """
     wakes: list[datetime] = []
     counted = _restarts(state, key, now, wakes)
-    failure = _failure(state, key, pod, now, wakes)
+    failure = blamed_on_gpu(state, key, _failure(state, key, pod, now, wakes))
     row = pod_row(
         pod,
         membership,

@@ -15,6 +15,9 @@ from sevenhop.core.facts.labels import labels, of_pod
 from sevenhop.core.facts.schema import Facts, Unknown
 from sevenhop.core.inventory.blocked import TOLD_KINDS, lacks, read_refused, read_said
 from sevenhop.core.inventory.capacity import Change
+from sevenhop.core.inventory.gpu_agent import AGENT
+from sevenhop.core.inventory.gpu_blame import waits_for_bad
+from sevenhop.core.inventory.gpu_settling import judge_gpus, skew_of, tell_gpus, usage_of
 from sevenhop.core.inventory.ledger import hold_of
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.pools import read_pool
@@ -42,6 +45,7 @@ class Settling:
     """
     Attributes:
         dirty: What has to be looked at.
+        gpus_gone: GPUs that are no more, and have not been told so.
         changes: What people changed since the last pass; who it concerns is not known before discovery settled.
         expected: Subjects that the store remembers and that have not been seen yet.
     """
@@ -50,9 +54,11 @@ class Settling:
         self._state = state
         self._wakes = Wakes()
         self._tell: set[Key] = set()
+        self._agents: set[str] = set()
         self._changed: dict[Subject, Facts] = {}
         self._gone: set[Subject] = set()
         self.dirty = Dirty()
+        self.gpus_gone: set[Subject] = set()
         self.changes: list[Change] = []
         self.expected: set[Subject] = set()
         self._missed = False
@@ -68,6 +74,7 @@ class Settling:
         """
         self._changed, self._gone = {}, set()
         self._wake(now)
+        self._judge_gpus(now)
         self._discover()
         self._read_pods(now)
         self._judge(now)
@@ -77,8 +84,9 @@ class Settling:
         self._read_components(now)
         self._read_workloads(now)
         self._read_services()
-        self._tell_pods()
-        self._read_pools()
+        self._tell_pods(now)
+        self._tell_gpus()
+        self._read_pools(now)
         self._read_sources()
         self._miss_expected()
         return self._changed, self._gone - self._changed.keys()
@@ -144,8 +152,27 @@ class Settling:
                 self.dirty.pods.add(cast("Key", key))
             elif kind == "slot":
                 self.dirty.slots.add(cast("Slot", key))
+            elif kind == "agent":
+                self.dirty.agents.add(cast("str", key))
+            elif kind == "pool":
+                self.dirty.pools.add(cast("str", key))
             else:
                 self.dirty.workloads.add(cast("Key", key))
+
+    def _judge_gpus(self, now: datetime) -> None:
+        """Before anything else: why a pod fails or waits may be its GPU."""
+        nodes, pods = judge_gpus(self._state, self.dirty, self._wakes, now)
+        self._agents |= nodes
+        self.dirty.pods |= pods
+        self._tell |= pods
+
+    def _tell_gpus(self) -> None:
+        todo, self._agents = self._agents, set()
+        for subject in self.gpus_gone:
+            self._say(subject, None)
+        self.gpus_gone = set()
+        for subject, facts in tell_gpus(self._state, todo):
+            self._say(subject, facts)
 
     def _discover(self) -> None:
         state = self._state
@@ -252,6 +279,9 @@ class Settling:
             if row.family:
                 state.families.setdefault((key[0], row.family), set()).add(slot)
         self._row_moved(key, before, row)
+        if waits_for_bad(row) is not (key in state.waits_for_bad):
+            (state.waits_for_bad.discard if key in state.waits_for_bad else state.waits_for_bad.add)(key)
+            self._agents |= state.bad_gpu_nodes
 
     def _leave_family(self, row: PodRow, slot: Slot) -> None:
         # Kept while the component has pods: which of its controllers made the last one matters to nobody.
@@ -495,13 +525,18 @@ class Settling:
         if self._state.services.services.get(key) is None and self._state.served.pop(key, False):
             self._state.changed_histories.add(("served", "/".join(key)))
 
-    def _tell_pods(self) -> None:
+    def tell_pods(self, pods: Iterable[Key]) -> None:
+        """What is told of these pods may have changed, though not the pods."""
+        self._tell.update(pods)
+
+    def _tell_pods(self, now: datetime) -> None:
         state = self._state
         todo, self._tell = self._tell, set()
         slices_unknown, pods_unknown = state.gate(SLICES), state.gate("Pod")
         for key in todo:
             subject = Subject(SubjectKind.POD, *key)
             row = state.rows.get(key)
+            self._agents.update(node for node, _ in state.gpus.on_pod.get(key, ()))
             of_component = state.labels_of.get((row.workload, row.component)) if row is not None else None
             if row is None or of_component is None:
                 self._say(subject, None)
@@ -509,18 +544,21 @@ class Settling:
             services = state.services.of_pod(key)
             listed: bool | Unknown = any(key in state.listed_ready.get(name, ()) for name in services)
             unknown = pods_unknown or state.unreadable_gate("Pod", key)
-            own = pod_facts.derive(row, in_endpoints=slices_unknown or listed, pods_unknown=unknown)
+            usage = usage_of(state, key, row.node, now)
+            own = pod_facts.derive(row, in_endpoints=slices_unknown or listed, pods_unknown=unknown, usage=usage)
             version = row.version.partition(" ")[0] if " " in row.version else ""
             own.update(of_pod(of_component, key[1], node=row.node, model_version=version))
             self._say(subject, own)
 
-    def _read_pools(self) -> None:
+    def _read_pools(self, now: datetime) -> None:
         todo, self.dirty.pools = self.dirty.pools | self._state.ledger.dirty, set()
         self._state.ledger.dirty = set()
         for name in sorted(todo):
             self._state.capacities.pop(name, None)
             exists = name in self._state.ledger.pools() or name in self._state.waiting_in
-            self._say(Subject(SubjectKind.POOL, "", name), read_pool(self._state, name) if exists else None)
+            bad_ratio, wake = self._state.gpu_watch.ratio(name, now)
+            self._wakes.put(("pool", name), wake if exists else None)
+            self._say(Subject(SubjectKind.POOL, "", name), read_pool(self._state, name, bad_ratio) if exists else None)
 
     def _read_sources(self) -> None:
         state = self._state
@@ -532,6 +570,7 @@ class Settling:
                 detail=state.objects.details.get(kind, ""),
                 unreadable=len(state.unreadable.get(kind, ())),
                 rules_broken=state.rules_broken,
+                **({"clock_skew_s": skew_of(state)} if kind == AGENT and state.gpus.agents else {}),
             )
             self._say(Subject(SubjectKind.SOURCE, "", kind), {**labels(state.cluster), **own})
 
@@ -551,6 +590,7 @@ class Settling:
             ("served", state.served, lambda key: key in state.services.services),
         ):
             self._prune(table, cast("dict[Any, object]", kept), known)
+        self.dirty.agents |= {name for name in state.gpus.agents if ("", name) not in nodes}
         namespaces = tuple(f"{namespace}/" for namespace in state.workloads_in)
         self._prune("loads", cast("dict[Any, object]", state.loads), lambda release: release.startswith(namespaces))
 

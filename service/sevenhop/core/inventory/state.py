@@ -17,6 +17,9 @@ from sevenhop.core.inventory.discovery import Discovery
 from sevenhop.core.inventory.dra import GpuDevices
 from sevenhop.core.inventory.evidence import Evidence
 from sevenhop.core.inventory.framework import FrameworkSpec
+from sevenhop.core.inventory.gpu_health import GpuState, NodeHealth
+from sevenhop.core.inventory.gpu_watch import PoolWatch
+from sevenhop.core.inventory.gpus import Gpus
 from sevenhop.core.inventory.history import Loads, Restarts, SeenGpus
 from sevenhop.core.inventory.ledger import Ledger
 from sevenhop.core.inventory.objects import Key, Objects
@@ -71,6 +74,7 @@ class Dirty(msgspec.Struct):
     services: set[Key] = set()
     pools: set[str] = set()
     sources: set[str] = set()
+    agents: set[str] = set()  # nodes whose GPUs have to be judged
     controllers: set[tuple[str, Key]] = set()  # that may not be able to create their pods, or say why others may not
 
     def is_clean(self) -> bool:
@@ -96,6 +100,11 @@ class State:
         budgets, scalers: PodDisruptionBudgets and HorizontalPodAutoscalers by namespace.
         listed_ready: Service to the pods that its EndpointSlices list as ready.
         short_of_gpus: Nodes that advertise fewer GPUs than they should, with both numbers.
+        gpu_states, gpu_health: Of nodes with an agent, as last judged: by GPU, and in numbers.
+        bad_gpu_nodes: Nodes with bad GPUs.
+        waits_for_bad: Pods that have no node because nodes advertise fewer GPUs than they have.
+        silent_agents: Nodes that are ready and whose agent is silent.
+        clock_skews: Of agents whose clock differs so much that somebody should know, in seconds.
         capacities: Of pools that somebody asked about, until something in them changes.
         reserved: Of pools, GPUs that plans have promised to somebody.
         service_of: Service to the workload that it leads to.
@@ -115,6 +124,14 @@ class State:
         self.pending = Pending(self.placement)
         self.ledger = Ledger()
         self.devices = GpuDevices()
+        self.gpus = Gpus()
+        self.gpu_states: dict[str, dict[str, GpuState]] = {}
+        self.gpu_health: dict[str, NodeHealth] = {}
+        self.gpu_watch = PoolWatch()
+        self.bad_gpu_nodes: set[str] = set()
+        self.waits_for_bad: set[Key] = set()
+        self.silent_agents: set[str] = set()
+        self.clock_skews: dict[str, float] = {}
         self.services = ServiceIndex()
         self.evidence = Evidence()
         self.changes = ChangeLog()

@@ -74,6 +74,7 @@ class ReplicasSpec(Slim):
     suspend: bool = False
     parallelism: int | None = None
     service_name: str = ""
+    pod_management_policy: str = ""
     strategy: dict[str, Any] | None = None
     update_strategy: dict[str, Any] | None = None
     min_ready_seconds: int = 0
@@ -269,6 +270,7 @@ class AllocationResult(Slim):
     driver: str = ""
     pool: str = ""
     device: str = ""
+    admin_access: bool = False
 
 
 class AllocationDevices(Slim):

@@ -269,14 +269,35 @@ class SecurityContext(Slim):
     allow_privilege_escalation: bool | None = None
     capabilities: Capabilities | None = None
     seccomp_profile: SeccompProfile | None = None
+    app_armor_profile: SeccompProfile | None = None
+    se_linux_options: dict[str, Any] | None = None
+    windows_options: dict[str, Any] | None = None
+    proc_mount: str = ""
+    run_as_user: int | None = None
+    sysctls: Sequence[dict[str, Any]] = ()
 
 
 class TemplateContainer(Container):
     security_context: SecurityContext | None = None
 
 
+class TemplateVolume(Volume):
+    """The kinds that Pod Security speaks of beside those that placement reads."""
+
+    host_path: dict[str, Any] | None = None
+    nfs: dict[str, Any] | None = None
+    iscsi: dict[str, Any] | None = None
+    fc: dict[str, Any] | None = None
+    cephfs: dict[str, Any] | None = None
+    rbd: dict[str, Any] | None = None
+    glusterfs: dict[str, Any] | None = None
+    flex_volume: dict[str, Any] | None = None
+
+
 class TemplateSpec(PodSpec):
     """A pod still to be made: what admission will look at, which no running pod needs to carry in memory."""
+
+    volumes: Sequence[TemplateVolume] = ()
 
     containers: Sequence[TemplateContainer] = ()
     init_containers: Sequence[TemplateContainer] = ()

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar, cast
 
+import msgspec
+
 from sevenhop.core.inventory.objects import Key, Objects
 from sevenhop.core.objects.cluster import Event, Node, PersistentVolumeClaim, ResourceClaim
 from sevenhop.core.objects.pod import Pod
@@ -51,12 +53,24 @@ _VOLUME_KINDS = frozenset((VOLUMES, VOLUME_CLAIMS, STORAGE_CLASSES))
 _DEVICE_KINDS = frozenset((CLASSES, SLICES, CLAIMS, TEMPLATES))
 
 
+class BadGpus(msgspec.Struct, frozen=True, gc=False):
+    """
+    Attributes:
+        withdrawn: By resource, bad devices that the node does not advertise any more.
+        words: What is wrong with them.
+    """
+
+    withdrawn: dict[str, int]
+    words: str
+
+
 class Cluster:
     """
     Attributes:
         objects: What it was built from; read for everything that is not a node or a pod.
         views: By node name, in a fixed order.
         pending: Pods that wait for a node.
+        bad_gpus: By node, what GPU agents say.
         epoch: Changes when a verdict about any class may have changed for a reason that `log` does not tell.
         evaluations: Kept by `evaluation.evaluate`, by scheduling class.
         log: Index of each node that changed, oldest first; a verdict that looks at nodes one by one is current up to
@@ -85,6 +99,7 @@ class Cluster:
         self._remembered: dict[object, object] = {}
         self._remembered_at = (0, 0)
         self._is_hushed = False
+        self.bad_gpus: dict[str, BadGpus] = {}
         self.evaluations: dict[object, object] = {}
         self.refresh()
 
@@ -130,6 +145,16 @@ class Cluster:
             if kind in _DEVICE_KINDS:
                 self._ledger = None
             self.epoch += 1
+
+    def put_bad_gpus(self, node: str, bad: BadGpus | None) -> None:
+        """What a GPU agent says of a node; it changes no place for anybody, only why there is none."""
+        if self.bad_gpus.get(node) == bad:
+            return
+        if bad is None:
+            del self.bad_gpus[node]
+        else:
+            self.bad_gpus[node] = bad
+        self.epoch += 1
 
     def _update_absence(self, pod: Pod | None) -> None:
         """A pod that runs may prove that what it uses exists; one that ends takes its proof along."""

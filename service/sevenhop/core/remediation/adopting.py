@@ -1,8 +1,8 @@
 """
 Marks on donors, compared with what we know: the promise to give back outlives all our own state.
 
-A mark of a plan that we do not know is taken over, and given back when it says; a mark that was left behind is taken
-off; one that cannot be read is told to a person, never guessed at.
+A mark of a plan that we do not know is taken over, and given back when it says, as far as `mark_terms` lets it; a mark
+that was left behind is taken off; one that cannot be read is told to a person, never guessed at.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from sevenhop.core.effects import Borrow
+from sevenhop.core.incidents.text import plain
 from sevenhop.core.inventory.state import State
 from sevenhop.core.remediation.borrowed import Lent, read_borrowed
 from sevenhop.core.remediation.case import Case, Stage, Watch, noted
+from sevenhop.core.remediation.mark_terms import against_following, is_about
 from sevenhop.core.remediation.permit import Purpose
 from sevenhop.core.remediation.reduction import ScalingTable
 from sevenhop.core.remediation.runs import give_back
@@ -31,7 +33,8 @@ class Adopting:
 
     def __init__(self, settings: RemediationSettings, scaling: ScalingTable) -> None:
         self._settings = settings
-        self._patched = {kind for spec in scaling.values() for kind, _ in spec.patches}
+        self._patches = frozenset(patch for spec in scaling.values() for patch in spec.patches)
+        self._patched = {kind for kind, _ in self._patches}
         self._looked_at: datetime | None = None
         self.told: dict[str, str] = {}  # object → what is wrong with its mark
 
@@ -52,19 +55,26 @@ class Adopting:
         self._looked_at = now
         cases: dict[str, Case] = {}
         problems: list[str] = []
-        for lent in read_borrowed(view_of(state), self._kinds(state)):
-            problem = _problem(lent)
+        view = view_of(state)
+        told: dict[str, str] = {}
+        for lent in read_borrowed(view, self._kinds(state)):
+            case = known.get(lent.borrow.plan) if lent.borrow is not None else None
+            why_not = "" if case is not None else against_following(lent, view, self._patches, state.cluster, now)
+            problem = _problem(lent, why_not)
             if problem:
+                told[str(lent.ref)] = problem
                 if self.told.get(str(lent.ref)) != problem:
-                    self.told[str(lent.ref)] = problem
                     problems.append(problem)
                 continue
             if lent.borrow is None or lent.borrow.plan in cases:
                 continue
-            case = known.get(lent.borrow.plan)
-            after = _adopted(lent.borrow, now) if case is None else _cleaned(case, self._settings, now)
+            if case is None:
+                after = _adopted(lent.borrow, now)
+            else:
+                after = _cleaned(case, self._settings, now) if is_about(lent, case.plan) else None
             if after is not None:
                 cases[after.id] = after
+        self.told = told
         return list(cases.values()), problems
 
     def _kinds(self, state: State) -> list[str]:
@@ -74,14 +84,13 @@ class Adopting:
         )
 
 
-def _problem(lent: Lent) -> str:
+def _problem(lent: Lent, why_not: str) -> str:
     if lent.borrow is None:
         return f"{lent.ref}: {lent.problem or 'its mark cannot be read'}; look at it and take the mark off"
-    terms = lent.borrow.terms
-    if terms is None or terms.id != lent.borrow.plan or terms.hash != lent.borrow.hash:
+    if why_not:
         return (
-            f"{lent.ref} lent by plan {lent.borrow.plan[:40]}, which is not known here, and its mark does not say what "
-            f"was changed: give it back by hand from {lent.borrow.after} to {lent.borrow.before}"
+            f"{lent.ref} lent by plan {plain(lent.borrow.plan, 40)}, which is not known here, and {why_not}: give it "
+            f"back by hand from {lent.borrow.after} to {lent.borrow.before} if that is right, and take the mark off"
         )
     return ""
 
@@ -96,7 +105,8 @@ def _adopted(borrow: Borrow, now: datetime) -> Case | None:
         since=now,
         stage=Stage.LENT,
         why=f"adopted: found by its mark; given back at {borrow.until:%Y-%m-%d %H:%M:%S} UTC",
-        decided_by=borrow.by,
+        # Whoever wrote the mark could write any name.
+        decided_by=f"somebody whom the mark calls {plain(borrow.by, 80) or 'nothing'}",
         has_applied=True,
         applied_at=now,
         started_at=borrow.terms.proposed_at,

@@ -12,14 +12,23 @@ import msgspec
 from msgspec.structs import replace
 
 from sevenhop.core.events import Decided, Verb
+from sevenhop.core.incidents.text import plain
 from sevenhop.core.remediation.case import Case, Stage, answered, ask, moved, noted
-from sevenhop.core.remediation.guards_people import humans
+from sevenhop.core.remediation.guards_people import cannot_be_compared, humans
 from sevenhop.core.remediation.guards_question import Approval
 from sevenhop.core.remediation.permit import GuardName, Purpose, Refusal
 from sevenhop.core.remediation.person import Person
 from sevenhop.core.remediation.playbook import Playbook
 from sevenhop.core.remediation.runs import STALE, can_give_back, give_back, stays
 from sevenhop.core.remediation.states import PlanState
+
+NAME_MOST = 80
+COMMENT_MOST = 200
+
+NOT_COMPARED = (
+    "who decides in Slack and who decides elsewhere may be the same person: decide in the same way, or with "
+    "identities that carry an e-mail address"
+)
 
 Guards = Callable[[Case], tuple[Refusal, ...]]
 """What stands against the first step of a case, were it approved as it is."""
@@ -71,12 +80,14 @@ def decide(case: Case, event: Decided, playbook: Playbook | None, guards: Guards
 
 
 def name_of(person: Person) -> str:
-    return person.name or person.id
+    """As people call them, on one line: anybody may choose their name."""
+    return plain(person.name or person.id, NAME_MOST)
 
 
 def who_of(person: Person, via: str) -> str:
     """As the audit names a person: the verified id first."""
-    named = f"{person.id} ({person.name})" if person.name and person.name != person.id else person.id
+    who, name = plain(person.id), name_of(person)
+    named = f"{who} ({name})" if name != who else who
     return f"{named} via {via}" if via else named
 
 
@@ -117,6 +128,8 @@ def _approve(case: Case, event: Decided, playbook: Playbook | None, guards: Guar
         return _refused(case, event, now, first.text, is_stale=any(each.guard in STALE for each in against))
     if count < needed:
         text = f"approved by {name}; {needed - count} more of {needed} people must agree to plan {case.id}"
+        if cannot_be_compared([each.person for each in approvals]):
+            text += f"; {NOT_COMPARED}"
         return Decision(case=noted(with_it, now, "decision.approve", text, who), accepted=True, text=text)
     after = moved(with_it, PlanState.APPROVED, Stage.TRYING, now, f"approved by {names}", who)
     after = ask(replace(after, started_at=now), Purpose.DRY_RUN, Stage.TRYING, now)
@@ -127,7 +140,7 @@ def _reject(case: Case, event: Decided, now: datetime) -> Decision:
     if case.state is not PlanState.PROPOSED:
         return _refused(case, event, now, f"{_as_it_is(case)}; nothing was done")
     name = name_of(event.person)
-    why = f"rejected by {name}" + (f": {event.comment[:200]}" if event.comment else "")
+    why = f"rejected by {name}" + (f": {plain(event.comment, COMMENT_MOST)}" if event.comment else "")
     after = moved(case, PlanState.REJECTED, Stage.OVER, now, why, who_of(event.person, event.via))
     return Decision(case=replace(after, decided_by=name), accepted=True, text=f"plan {case.id} is rejected")
 
@@ -161,8 +174,11 @@ def _extend(case: Case, event: Decided, now: datetime) -> Decision:
         return _refused(case, event, now, f"{_as_it_is(case)}; there is no lease to extend")
     until = max(case.lease_until, now) + case.plan.lease
     text = f"lease extended by {name_of(event.person)} until {until:%Y-%m-%d %H:%M:%S} UTC"
-    after = replace(case, stage=Stage.LENT, lease_until=until, extend_asked_at=None, extend_until=None)
+    after = replace(case, stage=Stage.LENT, lease_until=until, extend_asked_at=None, extend_until=None, why=text)
     after = noted(after, now, "decision.extend", text, who_of(event.person, event.via))
+    if after.borrow is not None:
+        # The marks say until when, too: with our state lost they are all that is known.
+        after = ask(replace(after, borrow=replace(after.borrow, until=until)), Purpose.EXTEND, Stage.LENT, now)
     return Decision(case=after, accepted=True, text=text)
 
 

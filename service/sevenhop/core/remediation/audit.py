@@ -183,8 +183,10 @@ def parse_line(line: bytes) -> AuditRecord:
     line = line.removesuffix(b"\n")
     try:
         record = msgspec.json.decode(line, type=AuditRecord)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeError) as error:
         raise AuditError(str(error)) from None
+    except RecursionError:
+        raise AuditError("nested too deeply") from None
     if line_of(record) != line:
         raise AuditError("not as it was written")
     return record

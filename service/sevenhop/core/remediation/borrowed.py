@@ -59,8 +59,10 @@ def decode_borrow(raw: str) -> Borrow | str:
         borrow = _decoder.decode(raw)
     except msgspec.ValidationError as error:
         return f"not what we write ({error})"
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeEncodeError):
         return "not JSON"
+    except RecursionError:
+        return "not what we write (nested too deeply)"
     if borrow.until.tzinfo is None:
         return "not what we write (no time zone)"
     if borrow.before < 0 or borrow.after < 0:

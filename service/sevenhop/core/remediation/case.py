@@ -244,6 +244,7 @@ def act_of(case: Case) -> Act | None:
         number=asked.number,
         borrow=case.borrow if lends else None,
         note=_note(case, asked.purpose),
+        needs_mark=case.is_adopted or case.cleanups > 0,
     )
 
 
@@ -252,5 +253,10 @@ def _note(case: Case, purpose: Purpose) -> str:
     for_whom = ""
     if case.plan.need is not None:
         for_whom = f" for {'/'.join(case.plan.need.workload)}/{case.plan.need.component}"
-    done = {Purpose.UNDO: f"undone: {case.undo_why}", Purpose.RESTORE: f"given back: {case.undo_why}"}.get(purpose)
+    until = f"{case.lease_until:%Y-%m-%d %H:%M:%S} UTC" if case.lease_until is not None else ""
+    done = {
+        Purpose.UNDO: f"undone: {case.undo_why}",
+        Purpose.RESTORE: f"given back: {case.undo_why}",
+        Purpose.EXTEND: f"the lease was extended until {until}",
+    }.get(purpose)
     return f"{case.plan.title}{for_whom} (plan {case.id}{by})" + (f"; {done}" if done else "")

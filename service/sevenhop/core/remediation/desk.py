@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from sevenhop.core.effects import Act, Reply, Row
 from sevenhop.core.events import BreakerReset, Decided, Outcome, StepDone, StepResult, SwitchSet
 from sevenhop.core.incidents.plans import NO_WORDS, PlanWords
+from sevenhop.core.incidents.text import plain
 from sevenhop.core.incidents.wakes import Wakes
 from sevenhop.core.inventory.state import State
 from sevenhop.core.remediation import guards
@@ -268,7 +269,7 @@ class RemediationDesk:
     def _take_decision(self, event: Decided, now: datetime) -> None:
         case = self._cases.get(event.plan_id)
         if case is None:
-            text = f"there is no plan {event.plan_id[:40]} here; see `sevenhop get plans`"
+            text = f"there is no plan {plain(event.plan_id, 40)} here; see `sevenhop get plans`"
             who = who_of(event.person, event.via)
             self._cases.note(now, What.REFUSED, f"{event.verb} by {name_of(event.person)} refused: {text}", who)
             self._replies.append(Reply(request_id=event.request_id, accepted=False, text=text, is_over=True))

@@ -26,6 +26,7 @@ PERMIT_LASTS: Final = timedelta(seconds=30)
 
 _DOING: Final = frozenset({Purpose.DRY_RUN, Purpose.APPLY})
 _CHANGING: Final = frozenset({Purpose.DRY_RUN, Purpose.APPLY, Purpose.UNDO, Purpose.RESTORE})
+_AFTER_ALL: Final = _CHANGING | {Purpose.EXTEND}
 _ALL: Final = frozenset(Purpose)
 
 
@@ -107,14 +108,14 @@ GUARDS: Final[tuple[Guard, ...]] = (
     ),
     Guard(
         name=GuardName.UNCHANGED,
-        purposes=_CHANGING,
+        purposes=_AFTER_ALL,
         check=world.unchanged,
         docs="Each target is the same object with the values that were agreed to; to give back, with the values that "
-        "we left there: somebody's later change stays.",
+        "we left there: somebody's later change stays; to extend, that it is still there.",
     ),
     Guard(
         name=GuardName.NOT_WIDER,
-        purposes=_CHANGING,
+        purposes=_AFTER_ALL,
         check=agreed.not_wider,
         docs="The step is part of the plan, and planning now asks for no more than was agreed to.",
     ),

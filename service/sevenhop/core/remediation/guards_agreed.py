@@ -72,7 +72,7 @@ def not_wider(question: Question) -> str | None:
         return "the step does nothing"
     if any(action not in plan.actions for action in actions):
         return f"the step is no part of plan {plan.id}"
-    if question.purpose in GIVES_BACK:
+    if question.purpose in GIVES_BACK or question.purpose is Purpose.EXTEND:
         return None
     in_order = done >= 0 and actions == plan.actions[done : done + len(actions)]
     if question.purpose is Purpose.APPLY and not in_order:

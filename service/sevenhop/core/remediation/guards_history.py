@@ -11,7 +11,8 @@ def breaker(question: Question) -> str | None:
     if found.opened_at is not None:
         which = ", ".join(plan_id for _, plan_id in found.failures)
         since = f"{found.opened_at:%Y-%m-%d %H:%M} UTC"
-        return f"the circuit breaker is open since {since}, after runs {which}; look at them, then `sevenhop switch reset-breaker`"
+        then = "look at them, then `sevenhop switch reset-breaker`"
+        return f"the circuit breaker is open since {since}, after runs {which}; {then}"
     return None
 
 

@@ -48,6 +48,8 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         by, at, comment: Of who set it last, by Slack or terminal.
         by_settings: The setting `remediation.kill_switch` is on; only a change of the settings takes that back.
+        requests: The last that were followed, of the switch and of the breaker: one that comes again is late, and
+            must not undo what was said since.
     """
 
     is_on: bool = False
@@ -55,6 +57,7 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     at: datetime | None = None
     comment: str = ""
     by_settings: bool = False
+    requests: tuple[str, ...] = ()
 
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True, gc=False):

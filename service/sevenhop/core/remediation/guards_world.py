@@ -8,6 +8,7 @@ from sevenhop.core.facts.schema import Unknown
 from sevenhop.core.remediation.action import Cordon, Edit, EvictPod, ObjectRef, Scale, Test, Value
 from sevenhop.core.remediation.guards_agreed import is_narrower
 from sevenhop.core.remediation.guards_question import GIVES_BACK, Question, Target, touched
+from sevenhop.core.remediation.permit import Purpose
 from sevenhop.core.remediation.plan import NoPlanReason
 from sevenhop.core.remediation.reduction import ConflictReason
 
@@ -76,6 +77,8 @@ def still_needed(question: Question) -> str | None:
 def unchanged(question: Question) -> str | None:
     if question.purpose in GIVES_BACK:
         return next(_against_giving_back(question), None)
+    if question.purpose is Purpose.EXTEND:
+        return next(_against_extending(question), None)
     return next(_changes(question), None)
 
 
@@ -150,14 +153,16 @@ def _against_giving_back(question: Question) -> Iterator[str]:
     """
     Why we may not put it back: only what we left there is ours to change.
 
-    A step whose outcome is not known may have been applied or not, so the values before it are fine too.
+    A step whose outcome is not known may have been applied or not, so the values before it are fine too.  Of several
+    that gave, one that is gone does not keep the others from getting theirs back.
     """
-    for action in question.actions:
-        if isinstance(action, Cordon):
-            yield from _missing(action.node, question)
+    # Pods that were steered or removed are gone, which is no reason to keep anything.
+    gave = [action for action in question.actions if isinstance(action, (Scale, Cordon))]
+    there = [action for action in gave if not _is_lost(_giver(action), question)]
+    for action in there or gave:
+        yield from _missing(_giver(action), question)
         if not isinstance(action, Scale):
-            continue  # pods that were steered or removed are gone, which is no reason to keep anything
-        yield from _missing(action.target, question)
+            continue
         target = question.target(action.target)
         if target is not None and target.replicas not in (action.before, action.after):
             asks = "an unknown number of" if target.replicas is None else target.replicas
@@ -168,6 +173,27 @@ def _against_giving_back(question: Question) -> Iterator[str]:
                 edit = ours.get(pointer)
                 if edit and not _same(value, edit.before) and not _same(value, edit.after):
                     yield f"somebody changed {ref} since: {pointer} is {value!r}, and we left {edit.after!r}"
+
+
+def _against_extending(question: Question) -> Iterator[str]:
+    """Only a date is written, on what gave: as long as one of those can be found."""
+    gave = [action for action in question.actions if isinstance(action, Scale)]
+    if not gave:
+        yield "nothing of it is lent"
+    for action in [each for each in gave if not _is_lost(each.target, question)] or gave:
+        yield from _missing(action.target, question)
+
+
+def _giver(action: Scale | Cordon) -> ObjectRef:
+    return action.target if isinstance(action, Scale) else action.node
+
+
+def _is_lost(ref: ObjectRef, question: Question) -> bool:
+    """Whether this incarnation is seen to be no more."""
+    target = question.target(ref)
+    if target is None or target.sight is not None:
+        return False
+    return target.is_gone or bool(ref.uid and target.ref.uid != ref.uid)
 
 
 def _missing(ref: ObjectRef, question: Question) -> Iterator[str]:

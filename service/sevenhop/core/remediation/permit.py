@@ -22,6 +22,7 @@ class Purpose(StrEnum):
     APPLY = "apply"
     UNDO = "undo"
     RESTORE = "restore"
+    EXTEND = "extend"  # the date on the marks of what is lent, and nothing else
     READ_BACK = "read-back"  # only looks
 
     @property

@@ -138,7 +138,7 @@ def _component(state: State, slot: Slot, ready_goal: int) -> Look | Unknown:
         is_wanted=count >= wanted or not isinstance(desired, int) or desired >= ready_goal or desired > count,
         score=sum(_rank(row) for row in rows),
         words=_words(rows, count, wanted),
-        failures=tuple(sorted(_failures(rows))),
+        failures=tuple(sorted(_failures(state, rows))),
         ready=count,
         may_take=_may_take(state, rows),
     )
@@ -164,12 +164,25 @@ def _words(rows: list[PodRow], ready: int, wanted: int) -> str:
     return f"{ready}/{wanted} Ready, {name} is {_STEPS[rank]}"
 
 
-def _failures(rows: list[PodRow]) -> Iterable[tuple[Key, str]]:
-    """Failure evidence: classified, and not only a guess."""
+CRASHES = frozenset(("exit-code-unexplained", "crash-loop-unexplained"))
+CRASHES_ENOUGH = 2
+"""A program that ended once may have waited for another; that ended again and again fails, whatever the reason."""
+
+
+def _failures(state: State, rows: Iterable[PodRow]) -> Iterable[tuple[Key, str]]:
+    """Failure evidence: classified, and not only a guess; or a program that keeps ending without a known reason."""
     for row in rows:
         why = row.failure
-        if why is not None and why.hop is not None and why.confidence is not Confidence.UNKNOWN:
+        if why is None or why.hop is None:
+            continue
+        if why.confidence is not Confidence.UNKNOWN or (why.cause in CRASHES and _keeps_ending(state, row)):
             yield row.key, why.cause
+
+
+def _keeps_ending(state: State, row: PodRow) -> bool:
+    pod = state.objects.pods().get(row.key)
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses) if pod is not None else ()
+    return any(status.restart_count >= CRASHES_ENOUGH for status in statuses)
 
 
 def _may_take(state: State, rows: list[PodRow]) -> timedelta:

@@ -29,6 +29,7 @@ from sevenhop.core.remediation.reduction import Conflict, Ruler, ScalingTable
 from sevenhop.core.remediation.settings import RemediationSettings
 from sevenhop.core.remediation.states import PlanState
 from sevenhop.core.remediation.view import view_of
+from sevenhop.core.subject import Subject, SubjectKind
 
 BAD_SHARE = 0.2
 BAD_WITHIN = timedelta(minutes=10)
@@ -129,10 +130,15 @@ def targets_of(
 
 
 def turned_bad(state: State, now: datetime) -> bool | Unknown:
-    """Whether more than a fifth of the GPU nodes stopped being ready within ten minutes: then suspect the source."""
+    """
+    Whether more than a fifth of the GPU nodes stopped being ready within ten minutes, or of a pool's GPUs went bad by
+    what their agents say: then suspect the source.
+    """
     unknown = state.gate("Node")
     if unknown is not None:
         return unknown
+    if any(_pool_went_bad(state, pool) for pool in state.ledger.pools()):
+        return True
     bad = total = 0
     for pool in state.ledger.pools():
         for free in state.ledger.nodes_of(pool):
@@ -140,6 +146,11 @@ def turned_bad(state: State, now: datetime) -> bool | Unknown:
             node = state.objects.nodes().get(("", free.name))
             bad += isinstance(node, Node) and _went_bad(node, now)
     return total > 1 and bad > 1 and bad / total > BAD_SHARE
+
+
+def _pool_went_bad(state: State, pool: str) -> bool:
+    ratio = state.facts.get(Subject(SubjectKind.POOL, "", pool), {}).get("pool.bad_ratio_10m")
+    return isinstance(ratio, float) and ratio > BAD_SHARE
 
 
 def _went_bad(node: Node, now: datetime) -> bool:

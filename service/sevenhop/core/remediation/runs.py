@@ -142,6 +142,8 @@ def _after(case: Case, purpose: Purpose, result: StepResult, detail: str, at: Mo
         return _after_apply(case, result, detail, at)
     if purpose is Purpose.READ_BACK:
         return _after_read_back(case, result, detail, at)
+    if purpose is Purpose.EXTEND:
+        return _after_extending(case, result, detail, at)
     return _after_giving_back(case, purpose, result, detail, at)
 
 
@@ -207,6 +209,14 @@ def _not_applied(case: Case, detail: str, at: Moment) -> Case:
     return moved(case, PlanState.FAILED, Stage.OVER, at.now, f"nothing was changed: {detail}")
 
 
+def _after_extending(case: Case, result: StepResult, detail: str, at: Moment) -> Case:
+    """The lease holds as it was decided, whatever became of the date on the marks."""
+    if result is StepResult.DONE:
+        return case
+    text = f"the marks may still name the old end ({detail}); should our state be lost, it is given back then"
+    return noted(case, at.now, "lease.mark", text)
+
+
 def _after_giving_back(case: Case, purpose: Purpose, result: StepResult, detail: str, at: Moment) -> Case:
     if result is StepResult.DONE:
         return _given_back(case, purpose, detail, at)
@@ -216,6 +226,9 @@ def _after_giving_back(case: Case, purpose: Purpose, result: StepResult, detail:
     if result is StepResult.REFUSED and seen.others and not (seen.ours or seen.unseen):
         case = replace(case, others=seen.others[0])
         return _given_back(case, purpose, f"somebody else changed it since, which stays: {seen.others[0]}", at)
+    if seen.others and not case.others:
+        # One of several places: it stays, and must not keep the others from getting theirs back.
+        case = replace(case, others=seen.others[0])
     attempts = case.attempts + 1
     wait = min(at.settings.give_back_retry * 2 ** min(attempts - 1, 16), at.settings.give_back_longest)
     case = replace(case, attempts=attempts, retry_at=at.now + wait)

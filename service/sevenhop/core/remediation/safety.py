@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from sevenhop.core.effects import Reply, Row
 from sevenhop.core.events import BreakerReset, SwitchSet
-from sevenhop.core.remediation.approvals import name_of, who_of
+from sevenhop.core.incidents.text import plain
+from sevenhop.core.remediation.approvals import COMMENT_MOST, name_of, who_of
 from sevenhop.core.remediation.audit import What
 from sevenhop.core.remediation.case import Case
 from sevenhop.core.remediation.cases import Cases
@@ -18,7 +19,7 @@ from sevenhop.core.remediation.keeping import BREAKER, SWITCH, breaker_row, swit
 from sevenhop.core.remediation.person import Person
 from sevenhop.core.remediation.settings import RemediationSettings
 
-COMMENT_MOST = 200
+REQUESTS_KEPT = 50
 
 
 class Safety:
@@ -53,8 +54,12 @@ class Safety:
         refused = self._refused(event.person, f"turn the kill switch {word}", event.request_id, now)
         if refused is not None:
             return refused
+        if self._came_before(event.request_id):
+            word = "on" if self.switch.is_on else "off"
+            text = f"this was followed before; the kill switch is {word} now"
+            return Reply(request_id=event.request_id, accepted=True, text=text)
         if self.switch.is_on != event.is_on:
-            comment = event.comment[:COMMENT_MOST]
+            comment = plain(event.comment, COMMENT_MOST)
             self.switch = replace(self.switch, is_on=event.is_on, by=name, at=now, comment=comment)
             self._dirty[SWITCH] = None
             said = f": {comment}" if comment else ""
@@ -70,10 +75,15 @@ class Safety:
         refused = self._refused(event.person, "reset the circuit breaker", event.request_id, now)
         if refused is not None:
             return refused
+        if self._came_before(event.request_id):
+            state = "open" if self.breaker.is_open else "closed"
+            return Reply(
+                request_id=event.request_id, accepted=True, text=f"this was followed before; the breaker is {state} now"
+            )
         if self.breaker.is_open:
             self.breaker = closed(self.breaker, name, now)
             self._dirty[BREAKER] = None
-            said = f": {event.comment[:COMMENT_MOST]}" if event.comment else ""
+            said = f": {plain(event.comment, COMMENT_MOST)}" if event.comment else ""
             self._cases.note(now, What.BREAKER, f"{name} reset the circuit breaker{said}", who_of(event.person, ""))
         return Reply(request_id=event.request_id, accepted=True, text="the circuit breaker is closed")
 
@@ -87,6 +97,13 @@ class Safety:
         self._dirty[BREAKER] = None
         if self.breaker.is_open and not was_open:
             self._cases.note(now, What.BREAKER, "too many runs failed: the circuit breaker is open", "", case.id)
+
+    def _came_before(self, request_id: str) -> bool:
+        if request_id in self.switch.requests:
+            return True
+        self.switch = replace(self.switch, requests=(*self.switch.requests, request_id)[-REQUESTS_KEPT:])
+        self._dirty[SWITCH] = None
+        return False
 
     def _refused(self, person: Person, what: str, request_id: str, now: datetime) -> Reply | None:
         if self._settings.may_anything(frozenset((*person.ids, *person.groups))):

@@ -111,7 +111,7 @@ def _is_not_applied(obj: Object, edits: tuple[Edit, ...]) -> bool:
         return False
     try:
         applied = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False  # not known: then it may have them
     return isinstance(applied, dict) and not any(_has(applied, edit.pointer) for edit in edits)
 
