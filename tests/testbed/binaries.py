@@ -108,7 +108,7 @@ def ensure(part: Part, say: Callable[[str], None] = lambda _: None) -> Path:
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
-    with _locked(folder.with_name(folder.name + ".lock")):
+    with locked(folder.with_name(folder.name + ".lock")):
         if not folder.is_dir():  # another process may have built it while we waited
             say(f"{part.folder} {part.version}: building, minutes when cold …")
             _build(part, folder)
@@ -159,7 +159,7 @@ def _copy_yaml(source: Path, target: Path) -> None:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # the kernel lets go of it when we die
         yield

@@ -351,6 +351,8 @@ class Cluster:
                     f"--service-account-signing-key-file={key}",
                     "--authorization-mode=RBAC",
                     f"--token-auth-file={self.folder / 'tokens.csv'}",
+                    # As every distribution has it; PodSecurity decides, per namespace.
+                    "--allow-privileged=true",
                     # It would refuse every pod of a namespace whose default account is not made yet.
                     "--disable-admission-plugins=ServiceAccount",
                     *self._api_server_flags,

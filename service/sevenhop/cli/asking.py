@@ -25,7 +25,7 @@ from sevenhop.cli.cluster import (
     connect_quietly,
     settings_of,
 )
-from sevenhop.cli.output import UsageError, fail
+from sevenhop.cli.output import UsageError, fail, visible
 
 PATIENCE_S = 40.0
 EXIT_REFUSED = 1
@@ -75,9 +75,9 @@ def _ask(args: argparse.Namespace, path: str, body: dict[str, Any]) -> int:
         if answer is None:
             raise UsageError(NO_SERVICE)
     if not answer["accepted"]:
-        print(f"refused (you are {answer['as']}): {answer['text']}")
+        print(visible(f"refused (you are {answer['as']}): {answer['text']}"))
         return EXIT_REFUSED
-    print(answer["text"] or "done")
+    print(visible(answer["text"]) or "done")
     return 0
 
 

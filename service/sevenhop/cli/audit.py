@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sevenhop.cli.cluster import add_cluster_options, ask_service, settings_of
-from sevenhop.cli.output import FORMATS, Column, UsageError, fail, listing
+from sevenhop.cli.output import FORMATS, Column, UsageError, fail, listing, visible
 
 COLUMNS = [
     Column("NO", "number"), Column("AT", "at"), Column("WHAT", "what"), Column("PLAN", "plan_id"), Column("WHO", "who"),
@@ -43,7 +43,9 @@ def run(args: argparse.Namespace) -> int:
         for line in trail["records"]:
             print(line.rstrip("\n"))
         return 0
-    rows = [row for row in map(_row, trail["records"]) if not args.plan or row.get("plan_id", "").startswith(args.plan)]
+    rows = [
+        row for row in map(_row, trail["records"]) if not args.plan or str(row.get("plan_id", "")).startswith(args.plan)
+    ]
     print(listing(rows, COLUMNS, args.output, nothing="No records."))
     if trail["problems"]:
         fail(f"the trail is not whole ({len(trail['problems'])} problems); `sevenhop audit verify` names them")
@@ -77,7 +79,7 @@ def _verify_file(path: Path) -> int:
 
 def _report(problems: list[dict[str, Any]], count: int) -> int:
     for problem in problems:
-        print(f"record {problem['number'] or '?'}: {problem['kind']}: {problem['text']}")
+        print(visible(f"record {problem['number'] or '?'}: {problem['kind']}: {problem['text']}"))
     if problems:
         return 1
     print(f"{count} records, chain ok")
@@ -87,6 +89,6 @@ def _report(problems: list[dict[str, Any]], count: int) -> int:
 def _row(line: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         row = None
     return row if isinstance(row, dict) else {"number": "?", "what": "unreadable", "text": line[:80]}

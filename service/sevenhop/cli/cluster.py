@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import http.client
 import json
+import os
 import socket
 import sys
 import time
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 EXIT_UNREACHABLE = 3
 
+CONFIG = "SEVENHOP_CONFIG"
+"""Environment variable with the path of the settings: what is typed in the service's pod finds them by it."""
+
 NO_SERVICE = (
     "no service runs here; run the command on the service's host with its --state, or give its address with --server"
 )
@@ -39,7 +43,12 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kubeconfig", default="", metavar="FILE", help="default: KUBECONFIG, ~/.kube/config, the pod's account"
     )
-    parser.add_argument("--config", default="", metavar="FILE", help="settings (docs/reference/settings.md)")
+    parser.add_argument(
+        "--config",
+        default=os.environ.get(CONFIG, ""),
+        metavar="FILE",
+        help=f"settings (docs/reference/settings.md); default: {CONFIG}",
+    )
     parser.add_argument("--state", default="", metavar="FOLDER", help="state folder of the service")
 
 
@@ -119,8 +128,6 @@ def cluster_name(settings: Settings) -> str:
 
 
 def _current_context(kubeconfig: str) -> str:
-    import os
-
     import yaml
 
     path = (
@@ -232,6 +239,8 @@ def ask_service(
         raise UsageError(f"{door}: no answer within {_PATIENCE_S} s; its log says what it waits for") from None
     except OSError as error:
         raise UsageError(f"{door}: {error.strerror}; is it your service?") from None
+    except (ValueError, http.client.HTTPException):  # their texts may quote a token
+        raise UsageError(f"{door}: the question cannot be asked so, or the answer is not Sevenhop's") from None
     finally:
         connection.close()
     if response.status >= 400 and response.status not in refusals:

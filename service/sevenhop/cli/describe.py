@@ -29,6 +29,8 @@ def show_plan(args: argparse.Namespace) -> int:
     Raises:
         UsageError: No service runs, or it knows no such plan.
     """
+    if not args.plan.isalnum():
+        raise UsageError(f"{args.plan!r} is no plan's id; `sevenhop get plans` lists them")
     plan = ask_service(settings_of(args).state, "GET", f"/plan/{args.plan}")
     if plan is None:
         raise UsageError(NO_SERVICE)
@@ -37,13 +39,13 @@ def show_plan(args: argparse.Namespace) -> int:
     elif args.output == "yaml":
         print(to_yaml(plan), end="")
     else:
-        print(visible("\n".join(_lines(plan))))
+        print("\n".join(visible(line).replace("\n", " ") for line in _lines(plan)))
     return 0
 
 
 def _lines(plan: dict[str, Any]) -> list[str]:
     lines = [
-        f"Plan       {plan['plan']}  ({plan['state']}: {plan['why']})",
+        f"Plan       {plan['plan']}  ({_state(plan)})",
         f"Playbook   {plan['playbook']}",
         f"What       {plan['title']}",
         f"For        {plan['for'] or '-'}",
@@ -51,7 +53,7 @@ def _lines(plan: dict[str, Any]) -> list[str]:
         f"Proposed   {plan['proposed_at']}, expires {plan['expires_at']}",
     ]
     lines += _part("Plan in words", plan["lines"])
-    lines += _part("Notes", plan["notes"])
+    lines += _part("Notes", [note for note in plan["notes"] if note not in plan["lines"]])
     lines += _part("Pods that go", plan["victims"])
     lines += _part("Pods it is for", plan["pods_helped"])
     lines += _part("Not chosen", [f"{each['who']}: {each['text']}" for each in plan["considered"]])
@@ -64,6 +66,10 @@ def _lines(plan: dict[str, Any]) -> list[str]:
     if plan["buttons"]:
         lines += ["", *(f"sevenhop {_command(verb)} {plan['plan']}" for verb in plan["buttons"])]
     return lines
+
+
+def _state(plan: dict[str, Any]) -> str:
+    return plan["why"] if plan["why"].startswith(plan["state"]) else f"{plan['state']}: {plan['why']}"
 
 
 def _command(verb: str) -> str:

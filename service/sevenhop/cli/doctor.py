@@ -65,6 +65,7 @@ def text_of(report: dict[str, Any]) -> str:
         ]
     if report.get("stalled"):
         parts.append(f"Input waits: {report['stalled']}")
+    parts += [problem for each in report.get("gpu_sources", []) for problem in each["problems"]]
     if report.get("traces", {}).get("problem"):
         parts.append(f"Traces: {report['traces']['problem']}")
     if "heartbeat" in report:

@@ -22,7 +22,8 @@ _COMPONENTS = [
     Column("READY", "ready_of"), Column("TIER", "tier"), Column("FIRST BROKEN", "first_broken"),
     Column("CAUSE", "cause"), Column("FRAMEWORK", "framework"), Column("MODEL", "model"),
     Column("VERSION", "model_version", wide=True), Column("ROLE", "role", wide=True),
-    Column("GPUS", "gpus_per_replica", wide=True), Column("POOL", "pool", wide=True),
+    Column("GPUS EACH", "gpus_per_replica", wide=True), Column("GPUS", "gpus", wide=True),
+    Column("RECLAIMABLE", "reclaimable", wide=True), Column("POOL", "pool", wide=True),
     Column("OWNER", "owner", wide=True), Column("ALERTS", "alerts", wide=True),
 ]  # fmt: skip
 
@@ -36,13 +37,24 @@ COLUMNS: dict[str, list[Column]] = {
         Column("CONFIDENCE", "confidence", wide=True), Column("SUMMARY", "summary", wide=True),
     ],
     "nodes": [
-        Column("NODE", "node"), Column("PRODUCT", "product"), Column("ALLOCATABLE", "allocatable"),
-        Column("BOUND", "bound"), Column("FREE", "free"), Column("RELEASING", "releasing", wide=True),
-        Column("READY", "ready"), Column("CORDONED", "cordoned"),
+        Column("NODE", "node"), Column("PRODUCT", "product"), Column("EXPECTED", "expected", wide=True),
+        Column("VISIBLE", "visible"), Column("ALLOCATABLE", "allocatable"), Column("BOUND", "bound"),
+        Column("FREE", "free"), Column("UNHEALTHY", "unhealthy"), Column("RELEASING", "releasing", wide=True),
+        Column("READY", "ready"), Column("CORDONED", "cordoned"), Column("TROUBLE", "trouble", wide=True),
+    ],
+    "gpus": [
+        Column("NODE", "node"), Column("GPU", "index"), Column("PRODUCT", "product"), Column("STATE", "state"),
+        Column("XID", "xid"), Column("ASKS FOR", "xid_class"), Column("THROTTLE", "throttle"),
+        Column("SM", "sm_active_ratio"), Column("MEMORY", "mem_used_ratio"), Column("PODS", "pods"),
+        Column("UUID", "gpu", wide=True), Column("PROFILE", "profile", wide=True), Column("PCI", "pci", wide=True),
+        Column("°C", "temperature_c", wide=True), Column("WATT", "power_w", wide=True),
+        Column("OCCUPANCY", "sm_occupancy_ratio", wide=True), Column("REPEATS", "xid_repeats_24h", wide=True),
+        Column("TROUBLE", "trouble", wide=True), Column("UNKNOWN", "unknown", wide=True),
     ],
     "capacity": [
         Column("PRODUCT", "product"), Column("RESOURCE", "resource", wide=True), Column("ALLOCATABLE", "allocatable"),
         Column("BOUND", "bound"), Column("RELEASING", "releasing"), Column("FREE", "free"),
+        Column("UNHEALTHY", "unhealthy"), Column("RESERVED", "reserved", wide=True),
         Column("CORDONED", "cordoned"), Column("LARGEST BLOCK", "largest_free_block"), Column("WAITING", "waits"),
         Column("HELD BY", "holders"),
     ],
@@ -93,11 +105,13 @@ OF_THE_SERVICE = frozenset({"plans", "runs", "shadow", "safety"})
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser("get", help="list workloads, pods, findings, nodes, capacity, alerts, incidents")
+    parser = commands.add_parser("get", help="list workloads, pods, nodes, gpus, capacity, findings, alerts, incidents")
     parser.add_argument("what", choices=sorted(COLUMNS), metavar="WHAT", help=", ".join(sorted(COLUMNS)))
     add_namespace_options(parser)
     add_cluster_options(parser)
     parser.add_argument("-o", "--output", choices=FORMATS, default="table")
+    parser.add_argument("--gpu", default="", metavar="PRODUCT", help="only what has or wants such GPUs, such as H100")
+    parser.add_argument("--sort", default="", metavar="FIELD", help="numbers the largest first: reclaimable, gpus, …")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -126,10 +140,47 @@ def show(rows: list[dict[str, Any]], args: argparse.Namespace) -> int:
     """Print rows as asked."""
     if args.namespace:
         rows = [row for row in rows if row.get("namespace", args.namespace) == args.namespace]
+    rows = sorted_by(with_gpu(rows, args.gpu), args.sort)
     if args.output in ("table", "wide"):
         rows = [for_people(row) for row in rows]
     print(listing(rows, COLUMNS[args.what], args.output, nothing=f"No {args.what}."))
     return 0
+
+
+def with_gpu(rows: list[dict[str, Any]], product: str) -> list[dict[str, Any]]:
+    """
+    Rows about a GPU product, by any part of its name, in any case.
+
+    >>> with_gpu([{"pool": "NVIDIA-H100-80GB-HBM3"}, {"pool": ""}, {"kind": "Pod"}], "h100")
+    [{'pool': 'NVIDIA-H100-80GB-HBM3'}]
+    """
+    if not product:
+        return rows
+    return [row for row in rows if product.lower() in str(row.get("pool") or row.get("product") or "").lower()]
+
+
+def sorted_by(rows: list[dict[str, Any]], field: str) -> list[dict[str, Any]]:
+    """
+    Rows by one of their fields: numbers the largest first, what is not known last; texts in order of the alphabet.
+
+    Raises:
+        UsageError: No row has such a field.
+
+    >>> [row["n"] for row in sorted_by([{"n": 1}, {"n": None}, {"n": 3}], "n")]
+    [3, 1, None]
+    """
+    if not field or not rows:
+        return rows
+    if not any(field in row for row in rows):
+        raise UsageError(f"nothing here to sort by {field!r}; there are {', '.join(sorted({*rows[0]}))}")
+
+    def key(row: dict[str, Any]) -> tuple[int, float, str]:
+        value = row.get(field)
+        if value is None:
+            return (2, 0, "")
+        return (0, -float(value), "") if isinstance(value, int | float) else (1, 0, str(value))
+
+    return sorted(rows, key=key)
 
 
 def for_people(row: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 from collections.abc import Callable, Coroutine
 from datetime import datetime
@@ -27,11 +28,14 @@ if TYPE_CHECKING:
     import msgspec
 
     from sevenhop.core.events import Event
+    from sevenhop.sources.dcgm.source import Dcgm
+    from sevenhop.sources.gpu_push.receiver import GpuPush
     from sevenhop.sources.kubernetes.observe import Record
     from sevenhop.sources.kubernetes.source import KubernetesSource
     from sevenhop.sources.recording import Recorder
 
 STOP_WITHIN_S = 2.0
+ROLE = "SEVENHOP__RUNTIME__ROLE"
 EXIT_STATE = 4
 EXIT_BROKEN = 5
 
@@ -45,16 +49,26 @@ def add_parser(commands: Any) -> None:
     add_cluster_options(parser)
     parser.add_argument("--rules", nargs="+", default=[], metavar="PATH", help="instead of the shipped rules")
     parser.add_argument("--record", default="", metavar="FILE", help="also write what the source sees to this file")
+    parser.add_argument(
+        "--role", choices=("embedded", "all", "edge", "worker"), default="",
+        help="part of the scaled runtime; default: runtime.role of the settings",
+    )  # fmt: skip
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     parser.add_argument("--log-format", choices=("text", "json"), default="text", help="json: one object a line")
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.role:
+        os.environ[ROLE] = args.role  # as the chart sets it: the command line comes last, and asks for the same checks
     settings = settings_of(args, **({"rules": args.rules} if args.rules else {}))
     from sevenhop.stores.sqlite import StoreError
 
     try:
         with logging_as(args.log_format, args.log_level) as name_in_logs:
+            if settings.runtime.role != "embedded":
+                from sevenhop.cli.run_scaled import serve
+
+                return run_async(lambda: serve(settings))
             return run_async(lambda: _serve(args, settings, name_in_logs))
     except StoreError as error:
         fail(str(error))
@@ -62,7 +76,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _serve(args: argparse.Namespace, settings: Any, name_in_logs: Callable[[str], None]) -> int:
-    from sevenhop.app import build_doors, build_embedded, build_engine, build_rulebook, build_web, reviewer, trail_of
+    from sevenhop.app import (
+        build_dcgm,
+        build_doors,
+        build_embedded,
+        build_engine,
+        build_gpu_push,
+        build_rulebook,
+        build_web,
+        reviewer,
+        trail_of,
+    )
     from sevenhop.runtime.clock import Clock
     from sevenhop.runtime.control import Control
     from sevenhop.runtime.deciding import Deciding
@@ -70,7 +94,7 @@ async def _serve(args: argparse.Namespace, settings: Any, name_in_logs: Callable
     from sevenhop.runtime.embedded import Source
     from sevenhop.runtime.front import ServiceFront
     from sevenhop.runtime.garbage import keep_pauses_short
-    from sevenhop.runtime.listening import Listener, Listening, why_not_ready, why_unhealthy
+    from sevenhop.runtime.listening import Listener, Listening, Writable, why_not_ready, why_unhealthy
     from sevenhop.runtime.reload import Reloader
     from sevenhop.runtime.watched import Watched
     from sevenhop.sources.kubernetes.limits import Limits
@@ -102,8 +126,13 @@ async def _serve(args: argparse.Namespace, settings: Any, name_in_logs: Callable
                 discovery_s=settings.kubernetes.discovery_interval.total_seconds(),
             )
             recorder = _open_recorder(args.record, name, clock()) if args.record else None
-            source = KubernetesSource(api, clock=clock, limits=limits, record=recorder and _careful(recorder))
+            record = recorder and _careful(recorder)
+            source = KubernetesSource(api, clock=clock, limits=limits, record=record)
             watched = Watched(settings.telemetry, meter, embedded, source, store)
+            push = build_gpu_push(settings, api, embedded.emit, clock, observe=record)
+            dcgm = build_dcgm(settings, clock, observe=record)
+            gpu_sources: list[GpuPush | Dcgm] = [*([push] if push is not None else []), *dcgm]
+            writable = Writable(store.why_not_writable)
             review = reviewer(api, clock)
             front = ServiceFront(engine, embedded)
             local = Deciding(front, review, clock, takes_peers=True, via="terminal")
@@ -111,14 +140,18 @@ async def _serve(args: argparse.Namespace, settings: Any, name_in_logs: Callable
                 engine,
                 embedded.emit_stored,
                 clock,
-                lambda: {**doctor_report(embedded, source, store, settings, clock()), **watched.report()},
+                lambda: {
+                    **doctor_report(embedded, source, store, settings, clock()),
+                    **watched.report(),
+                    "gpu_sources": [each.report() for each in gpu_sources],
+                },
                 audit=lambda: trail_of(store),
                 posts=local.routes(),
             )
             doors = build_doors(settings, engine, front, clock)
             server = build_web(
-                settings, front, review, clock, doors, ready=lambda: why_not_ready(source, embedded),
-                healthy=lambda: why_unhealthy(embedded), gets=watched.routes(),
+                settings, front, review, clock, doors, ready=lambda: why_not_ready(source, embedded, writable),
+                healthy=lambda: why_unhealthy(embedded), gets=watched.routes(), push=push,
             )  # fmt: skip
             listeners: list[Listener] = [*doors, watched.heartbeat, *([server] if server is not None else [])]
             tidying = asyncio.create_task(keep_pauses_short(lambda: is_listed(source)))
@@ -135,6 +168,7 @@ async def _serve(args: argparse.Namespace, settings: Any, name_in_logs: Callable
                 if server is not None:
                     await server.start()
                 parts: list[Source] = [source, Reloader(settings, rulebook, embedded), *map(Listening, listeners)]
+                parts += dcgm
                 return await _until_stopped(embedded.run(parts), stopping)
             except WebError as error:
                 raise UsageError(str(error)) from None

@@ -1,0 +1,181 @@
+"""`sevenhop run --role worker|edge|all`: a part of the scaled runtime, until stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from sevenhop.cli.cluster import UnreachableError, cluster_name, connect
+from sevenhop.cli.output import UsageError, fail
+
+log = logging.getLogger("sevenhop")
+
+STOP_WITHIN_S = 5.0
+EXIT_BROKEN = 5
+EXIT_CLAIMED = 75
+"""EX_TEMPFAIL: another process has our work; started again, this one takes its share anew."""
+
+AGAIN_AFTER_S = 1.0
+
+
+async def serve(settings: Any) -> int:
+    """Run the role that the settings name; returns the exit code."""
+    from sevenhop.runtime.scaled.quiet import quieten
+    from sevenhop.runtime.scaled.topics import TopicsError, prepare
+
+    quieten()
+    try:
+        topics = await prepare(settings.kafka)
+    except TopicsError as error:
+        *others, last = str(error).splitlines()
+        for line in others:
+            fail(line)
+        raise UsageError(last) from None
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    ended: list[str] = []
+
+    def end(why: str) -> None:
+        ended.append(why)
+        log.critical("ending: %s", why)
+        stopping.set()
+
+    parts: list[Callable[[], Awaitable[None]]] = []
+    if settings.runtime.role in ("all", "worker"):
+        parts.append(lambda: _work(settings, topics, end))
+    if settings.runtime.role in ("all", "edge"):
+        parts.append(lambda: _watch(settings, topics))
+    running = [asyncio.ensure_future(part()) for part in parts]
+    stopped = asyncio.create_task(stopping.wait())
+    await asyncio.wait([*running, stopped], return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    code = EXIT_CLAIMED if ended else 0
+    raised: Exception | None = None
+    for task in running:
+        if task.done() and not task.cancelled() and (failure := task.exception()) is not None:
+            first = _first(failure)
+            if isinstance(first, UsageError | UnreachableError):
+                raised = first
+                continue
+            log.critical("ended, state is safe: %s", first, exc_info=failure)
+            code = EXIT_BROKEN
+    for task in running:
+        task.cancel()
+    await asyncio.wait(running, timeout=STOP_WITHIN_S)
+    if raised is not None:
+        raise raised
+    return code
+
+
+async def _work(settings: Any, topics: Any, end: Callable[[str], None]) -> None:
+    from sevenhop.app import build_rulebook
+    from sevenhop.app_scaled import build_worker, redis_of
+    from sevenhop.runtime.clock import Clock
+    from sevenhop.runtime.reload import Reloader
+    from sevenhop.runtime.scaled.fleet import FleetDoor
+    from sevenhop.runtime.scaled.hands import Orders
+    from sevenhop.runtime.scaled.watchdog import Watchdog
+
+    clock = Clock()
+    rulebook = build_rulebook(settings)
+    if rulebook.problems:
+        for problem in rulebook.problems:
+            fail(str(problem))
+        raise UsageError("the rulebook has problems; mend them, or choose other rules with --rules")
+    client = redis_of(settings)
+    orders = Orders(settings.kafka, topics)
+    watchdog = Watchdog(settings.runtime.no_progress.total_seconds())
+    await orders.start()
+    try:
+        worker = build_worker(settings, lambda: reloader.rulebook, topics, client, orders, clock, end)
+        reloader = Reloader(settings, rulebook, worker)
+        door = FleetDoor(worker, client, clock, settings.state)
+        watchdog.start()
+        log.info(
+            "worker of %s with %d rules; receivers: %s",
+            ", ".join(settings.kafka.servers), len(rulebook.rules), ", ".join(settings.receivers),
+        )  # fmt: skip
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(worker.run(), name="worker")
+            tasks.create_task(reloader.run(worker.emit_to_all), name="rules")
+            tasks.create_task(door.run(), name="fleet")
+            tasks.create_task(_feed(watchdog, worker), name="watchdog")
+    finally:
+        watchdog.stop()
+        await orders.close()
+        await client.aclose()
+
+
+async def _feed(watchdog: Any, worker: Any) -> None:
+    while True:
+        progress, has_work = worker.progress()
+        watchdog.tell(progress, has_work=has_work)
+        await asyncio.sleep(1.0)
+
+
+async def _watch(settings: Any, topics: Any) -> None:
+    """The edge: one term after the other, for as long as we live."""
+    import time
+
+    from sevenhop.runtime.leader import Lease, LeaseLostError
+
+    async with await connect(settings) as api:
+        name = cluster_name(settings)
+        if not settings.runtime.lease:
+            await _one_term(settings, topics, api, name, int(time.time()))
+            return
+        identity = f"{os.environ.get('HOSTNAME') or socket.gethostname()}-{os.getpid()}"
+        lease = Lease(api, settings.runtime.lease, identity)
+        try:
+            while True:
+                term = await lease.acquire()
+                try:
+                    async with asyncio.TaskGroup() as tasks:
+                        tasks.create_task(lease.hold(), name="lease")
+                        tasks.create_task(_one_term(settings, topics, api, name, term), name="term")
+                except* LeaseLostError as lost:
+                    log.warning("%s; this replica waits", _first(lost))
+        finally:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(2.0):
+                    await lease.release()
+
+
+async def _one_term(settings: Any, topics: Any, api: Any, name: str, term: int) -> None:
+    from sevenhop.app import build_dcgm, build_gpu_push
+    from sevenhop.app_scaled import build_agents_door, build_edge
+    from sevenhop.runtime.clock import Clock
+    from sevenhop.runtime.listening import Listening
+    from sevenhop.runtime.scaled.reader import ReadError
+
+    clock = Clock()
+    while True:
+        edge, sources = build_edge(settings, topics, api, name, term, clock)
+        push = build_gpu_push(settings, api, edge.emit, clock)
+        server = build_agents_door(settings, push, ready=edge.why_not_ready)
+        log.info("edge of %s (%s), term %d", name, api.base_url, term)
+        try:
+            if server is not None:
+                await server.start()
+                sources = [*sources, Listening(server)]
+            await edge.run([*sources, *build_dcgm(settings, clock)])
+        except ReadError as error:
+            log.error("what an earlier edge told cannot be read yet: %s", error)
+            await asyncio.sleep(AGAIN_AFTER_S)
+        finally:
+            if server is not None:
+                await server.close()
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
