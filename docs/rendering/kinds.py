@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from docs.rendering.markdown import code, page, table
 from sevenhop.core.objects.kinds import KINDS, Kind
 
-VERBS = ("get", "list", "watch")
-"""All that is ever asked of the API server."""
+VERBS = ("list", "watch")
+"""All that is ever asked of the API server: what a kind has is listed, and then followed."""
 
 _INTRO = """# Kinds that are watched, and the permissions for them
 
 Rendered from `service/sevenhop/core/objects/kinds.py` by `make docs`; change the code, not this page.
 
 A kind is watched only if the API server serves it: an absent CRD is normal, and one that appears later is picked up
-without a restart. Of each kind the first version that is served is read. Verbs: `get`, `list`, `watch`, and no other.
+without a restart. Of each kind the first version that is served is read. Verbs: `list` and `watch`, and no other.
 [cluster-role.yaml](cluster-role.yaml) grants exactly this table. Secrets and ConfigMaps are not in it.
 
 A kind that the API server refuses holds up nothing: what it would have told is *unknown (forbidden)*, `sevenhop doctor`

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -49,6 +49,8 @@ def render() -> str:
         if model is None:
             continue
         parts += [f"## {name}", _first_line(model), _table(_plain_fields(model, f"{name}."))]
+        for path, inner in _nested(model, f"{name}."):
+            parts += [f"{code(path + '…')}: {_lower_first(_first_line(inner))}", _table(_plain_fields(inner, path))]
         if name == "route":
             parts.append("Each entry of `routes` has the same keys.")
     parts.append("## receivers")
@@ -56,6 +58,20 @@ def render() -> str:
     for spec in CHANNELS.values():
         parts += [f"### {spec.name}", spec.summary, _table(_plain_fields(spec.settings, "receivers.<name>."))]
     return page(*parts)
+
+
+def _nested(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, type[BaseModel]]]:
+    """Sections within a section: one, a list of them, or a mapping to them; not what repeats the section itself."""
+    for name, field in model.model_fields.items():
+        one, args = _model_of(field.annotation), get_args(field.annotation)
+        if one is not None:
+            yield f"{prefix}{name}.", one
+        elif args and (inner := _model_of(args[-1])) is not None and inner is not model:
+            yield f"{prefix}{name}" + ("[]." if get_origin(field.annotation) is list else ".<name>."), inner
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
 def _plain_fields(model: type[BaseModel], prefix: str) -> Iterator[Field]:
@@ -87,6 +103,8 @@ _NAMES: dict[Any, str] = {
     int: "whole number",
     bool: "true or false",
     timedelta: "duration",
+    datetime: "moment",
+    time: "time of day",
     Path: "path",
     SecretStr: "secret",
 }
@@ -109,9 +127,9 @@ def _type_name(annotation: Any) -> str:
     if origin in (Union, types.UnionType):
         return " or ".join(_type_name(arg) for arg in args if arg is not type(None))
     if origin is list:
-        return "list of the same" if _model_of(args[0]) is not None else f"list of {_type_name(args[0])}s"
+        return "list of sections" if _model_of(args[0]) is not None else f"list of {_type_name(args[0])}s"
     if origin is dict:
-        return f"mapping to {_type_name(args[1])}"
+        return "mapping to sections" if _model_of(args[1]) is not None else f"mapping to {_type_name(args[1])}"
     raise TypeError(f"no words for the type {annotation!r}")
 
 
@@ -123,6 +141,8 @@ def _default(field: FieldInfo) -> str | None:
         return None
     if isinstance(value, timedelta):
         return code(format_duration(value))
+    if isinstance(value, time):
+        return code(f"{value:%H:%M}")
     if isinstance(value, bool):
         return code(str(value).lower())
     return code(value) if isinstance(value, str | Path | int) and value != "" else "–"
