@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PART := $(BIN)/python -m pytest -q
 
 .DEFAULT_GOAL := help
-.PHONY: help run test e2e soak check bench docs cluster mutate lock
+.PHONY: help run test e2e soak check bench gpu docs cluster mutate lock chart
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,8 +40,18 @@ check: $(READY) ## format, lint, types, layers, lock
 	@$(BIN)/lint-imports --no-cache | tail -5
 	@if grep -nE 'https?://|index-url' requirements.lock; then echo "requirements.lock names a host" >&2; exit 1; fi
 
+chart: $(READY) ## the chart by real helm and a real API server, its rights one by one, and the steps of the image
+	@$(BIN)/python -m tests.testbed build
+	@$(PART) -s -m e2e tests/e2e/test_chart.py tests/e2e/test_chart_rights.py tests/e2e/test_image.py
+
 bench: $(READY) ## medians and ratios against the aims
 	@$(BIN)/python -m bench
+
+gpu: $(READY) ## the GPU agent on a double of NVIDIA's library, and on this machine's GPU if it has one
+	@$(PART) -s -m e2e tests/e2e/test_gpu_agent.py
+
+mutate: $(READY) ## break the guards on purpose, one change at a time: a test must notice each (SAMPLE=40 tries 40)
+	@$(BIN)/python -m tests.mutation $(if $(SAMPLE),--sample $(SAMPLE))
 
 docs: $(READY) ## render docs/reference from the code
 	@$(BIN)/python -m docs.render
@@ -51,5 +61,5 @@ cluster: $(READY) ## leave a real control plane with demo nodes running, print i
 
 lock: $(READY) ## renew requirements.lock
 	@printf 'hatchling>=1.27\neditables>=0.5\n' > $(VENV)/build.in
-	@$(BIN)/uv pip compile pyproject.toml $(VENV)/build.in --group dev --extra scaled --extra agent --generate-hashes \
+	@$(BIN)/uv pip compile pyproject.toml $(VENV)/build.in --group dev --extra scaled --extra agent --extra otel --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate --universal --python-version 3.11 -q -o requirements.lock

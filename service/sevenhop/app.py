@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from sevenhop.channels import CHANNELS, build_channel
 from sevenhop.channels.door import Door, Front, Handler
 from sevenhop.core.engine import Engine
+from sevenhop.core.events import Event
 from sevenhop.core.facts.table import FACTS
 from sevenhop.core.hops.failures_text import prepare
 from sevenhop.core.incidents.matchers import parse_matchers
@@ -31,15 +32,18 @@ from sevenhop.rulebook.shipped import shipped_rules
 from sevenhop.runtime.acting import build_acting
 from sevenhop.runtime.clock import Clock
 from sevenhop.runtime.deciding import Deciding, IdentityError, Review
-from sevenhop.runtime.embedded import Embedded
+from sevenhop.runtime.embedded import Embedded, Emit
 from sevenhop.runtime.outbox import Outbox
 from sevenhop.settings import RouteSettings, Settings
+from sevenhop.sources.dcgm.source import Dcgm
+from sevenhop.sources.gpu_push.receiver import GpuPush
 from sevenhop.sources.kubernetes.api import ApiServer
-from sevenhop.sources.kubernetes.identity import UnverifiedError, review_token
+from sevenhop.sources.kubernetes.identity import UnverifiedError, UserInfo, review_token, review_user
 from sevenhop.stores.sqlite import SqliteStore
 from sevenhop.web.server import WebServer
 
 if TYPE_CHECKING:
+    from sevenhop.stores.redis import RedisStore
     from sevenhop.telemetry.meter import Meter
 
 log = logging.getLogger("sevenhop.app")
@@ -60,7 +64,7 @@ def build_engine(settings: Settings, rulebook: Rulebook, cluster: str) -> Engine
 def build_embedded(
     settings: Settings,
     engine: Engine,
-    store: SqliteStore,
+    store: SqliteStore | RedisStore,
     clock: Clock,
     stream: TextIO | None = None,
     api: ApiServer | None = None,
@@ -162,6 +166,7 @@ def build_web(
     *,
     healthy: Callable[[], str] = lambda: "",
     gets: Mapping[str, Handler] | None = None,
+    push: GpuPush | None = None,
 ) -> WebServer | None:
     """
     The HTTP door, if the settings want one.
@@ -169,6 +174,7 @@ def build_web(
     Args:
         healthy, ready: Empty if all is well, else why not.
         gets: Further paths, such as /metrics.
+        push: Takes GPU samples.
     """
     web = settings.web
     if not web.listen:
@@ -176,6 +182,7 @@ def build_web(
     posts = dict(Deciding(front, review, clock, takes_peers=False, via="http").routes())
     for door in doors:
         posts.update(door.routes())
+    posts.update(push.routes() if push is not None else {})
     return WebServer(
         web.listen,
         certificate=web.tls_certificate,
@@ -185,6 +192,26 @@ def build_web(
         healthy=healthy,
         ready=ready,
     )
+
+
+def build_gpu_push(
+    settings: Settings, api: ApiServer, emit: Emit, clock: Clock, observe: Callable[[Event, None], None] | None = None
+) -> GpuPush | None:
+    """What takes the GPU agents' samples, if the settings name any."""
+    push = settings.gpu_push
+    if not push.accounts:
+        return None
+
+    async def review(token: str) -> UserInfo:
+        return await review_user(api, token, push.audience)
+
+    return GpuPush(push, review, emit, clock, observe=observe)
+
+
+def build_dcgm(settings: Settings, clock: Clock, observe: Callable[[Event, None], None] | None = None) -> list[Dcgm]:
+    """dcgm-exporter as a source, if the settings name it."""
+    is_on = settings.dcgm.pages or settings.dcgm.prometheus
+    return [Dcgm(settings.dcgm, clock, observe=observe)] if is_on else []
 
 
 def reviewer(api: ApiServer, clock: Clock) -> Review:
@@ -199,7 +226,7 @@ def reviewer(api: ApiServer, clock: Clock) -> Review:
     return review
 
 
-def trail_of(store: SqliteStore) -> dict[str, Any]:
+def trail_of(store: SqliteStore | RedisStore) -> dict[str, Any]:
     """The audit trail and what is wrong with it, as the local socket shows it."""
     problems = verify_lines(store.audit_lines(), store.audit_head())
     return {

@@ -21,6 +21,9 @@ from sevenhop.channels.webhook.settings import WebhookSettings
 from sevenhop.durations import Duration
 from sevenhop.durations import parse_duration as parse_duration
 from sevenhop.settings_remediation import RemediationSettings
+from sevenhop.settings_scaled import KafkaSettings, RedisSettings, RuntimeSettings, missing_for
+from sevenhop.sources.dcgm.settings import DcgmSettings
+from sevenhop.sources.gpu_push.settings import GpuPushSettings
 from sevenhop.telemetry.settings import TelemetrySettings
 from sevenhop.web.listen import parse_listen
 
@@ -195,7 +198,12 @@ class Settings(_Section):
     policy: PolicySettings = Field(default_factory=PolicySettings)
     incidents: IncidentSettings = Field(default_factory=IncidentSettings)
     web: WebSettings = Field(default_factory=WebSettings)
+    gpu_push: GpuPushSettings = Field(default_factory=GpuPushSettings)
+    dcgm: DcgmSettings = Field(default_factory=DcgmSettings)
     remediation: RemediationSettings = Field(default_factory=RemediationSettings)
+    runtime: RuntimeSettings = Field(default_factory=RuntimeSettings)
+    kafka: KafkaSettings = Field(default_factory=KafkaSettings)
+    redis: RedisSettings = Field(default_factory=RedisSettings)
     telemetry: TelemetrySettings = Field(default_factory=lambda: TelemetrySettings())
     receivers: dict[str, Receiver] = Field(default_factory=_console_only, description="Name to receiver.")
     route: RouteSettings = Field(
@@ -234,6 +242,11 @@ def load_settings(path: Path | None, environ: dict[str, str] | None = None, **ov
         raise SettingsError(
             [_line(where if e["loc"][0] in in_file else f"environment {ENV_PREFIX}*", e) for e in found]
         ) from None
+    missing = missing_for(settings.runtime.role, settings.kafka, settings.redis, settings.runtime.lease)
+    if missing:
+        raise SettingsError([f"{where}: {line}" for line in missing])
+    if settings.gpu_push.accounts and not settings.web.listen:
+        raise SettingsError([f"{where}: gpu_push.accounts: nothing listens for the agents; set web.listen too"])
     unknown = sorted(_named(settings.route) - set(settings.receivers))
     if unknown:
         known = ", ".join(sorted(settings.receivers))

@@ -244,6 +244,12 @@ def test_yaml_examples_load(page: Path, example: Example, tmp_path: Path) -> Non
         assert [str(p) for p in (*playbooks.problems, *told.problems)] == []
         assert [str(f) for result in told.results for f in result.failures] == []
         assert told.results
+    elif example.place == "values.yaml":
+        assert set(data) <= set(yaml.safe_load((ROOT / "helm" / "sevenhop" / "values.yaml").read_text("utf-8")))
+        path = tmp_path / "sevenhop.yaml"
+        path.write_text(yaml.safe_dump(data["config"]), "utf-8")
+        names = [name.replace(".", "__").upper() for name in data["secrets"]["settings"]]
+        assert load_settings(path, environ={f"SEVENHOP__{name}": "invented" for name in names})
     else:
         path = tmp_path / "sevenhop.yaml"
         path.write_text(example.text, "utf-8")

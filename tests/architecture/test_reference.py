@@ -45,7 +45,7 @@ def test_the_role_grants_exactly_what_is_watched() -> None:
     """
     A permission nobody needs is as much a failure as a missing one.
     """
-    needed = {(kind.group, kind.plural, verb) for kind in KINDS.values() for verb in ("get", "list", "watch")}
+    needed = {(kind.group, kind.plural, verb) for kind in KINDS.values() for verb in ("list", "watch")}
 
     assert needed == granted()
 
@@ -54,5 +54,5 @@ def test_the_role_reads_no_secrets_and_writes_nothing() -> None:
     """
     What SECURITY.md promises: no Secrets, no ConfigMaps, no verb that changes anything.
     """
-    assert {verb for _, _, verb in granted()} == {"get", "list", "watch"}
+    assert {verb for _, _, verb in granted()} == {"list", "watch"}
     assert {resource for _, resource, _ in granted()} & {"secrets", "configmaps", "*"} == set()

@@ -18,13 +18,13 @@ from sevenhop.core.events import Applied, SourceChanged, SyncState
 from sevenhop.core.inventory.inventory import Inventory
 from sevenhop.core.inventory.policy import Policy
 from sevenhop.core.inventory.state import State
-from sevenhop.core.objects.kinds import KINDS, kind_of
+from sevenhop.core.objects.kinds import KINDS
 from sevenhop.core.remediation.plan import Answer
 from sevenhop.core.remediation.planning import Reservations, need_of, plan_for
 from sevenhop.frameworks import FRAMEWORKS
 from sevenhop.frameworks.scaling import SCALING
-from tests.e2e.scenes import Scene, is_refused
 from tests.e2e.scaling_cast import read_all
+from tests.e2e.scenes import Scene, is_refused
 from tests.testbed import build
 from tests.testbed.client import Client, Object
 from tests.testbed.waiting import eventually
@@ -93,11 +93,30 @@ def create(here: Scene, all_islands: Sequence[Island]) -> None:
         for donor in island.spec.donors:
             _bind(here, island, donor)
     expected = sum(len(donor.pods) for island in all_islands for donor in island.spec.donors)
-    unready = sum(not ready for i in all_islands for donor in i.spec.donors for _, ready in donor.pods)
-    eventually(
-        lambda: sum(map(_is_ready, here.pods())) == expected - unready,
-        timeout=90, every=0.5, what=f"{expected - unready} ready donors of {expected}",
-    )  # fmt: skip
+    _wait_for_ready(here, expected)
+    eventually(lambda: all(map(_is_complete, here.client.list("apps/v1", "Deployment", here.namespace))))
+    # Only now, or their Deployments would never have been rolled out.
+    unready = [name for island in all_islands for donor in island.spec.donors for name in _bad(here, island, donor)]
+    for name in unready:
+        patch = {"metadata": {"annotations": {"sevenhop.dev/testbed": "unready"}}}
+        here.client.patch("v1", "Pod", name, here.namespace, patch)
+    _wait_for_ready(here, expected - len(unready))
+
+
+def _wait_for_ready(here: Scene, count: int) -> None:
+    eventually(lambda: sum(map(_is_ready, here.pods())) == count, timeout=90, every=0.5, what=f"{count} ready donors")
+
+
+def _is_complete(deployment: Object) -> bool:
+    conditions = deployment.get("status", {}).get("conditions", [])
+    return any(c["type"] == "Progressing" and c["reason"] == "NewReplicaSetAvailable" for c in conditions)
+
+
+def _bad(here: Scene, island: Island, donor: MadeDonor) -> list[str]:
+    """Names of its pods that shall not be ready."""
+    found = here.client.list("v1", "Pod", here.namespace, labels=f"app={island.name}-{donor.name}")
+    names = sorted(str(pod["metadata"]["name"]) for pod in found)
+    return [name for name, (_, ready) in zip(names, donor.pods, strict=True) if not ready]
 
 
 def _donor(namespace: str, island: Island, donor: MadeDonor) -> Object:
@@ -114,17 +133,16 @@ def _donor(namespace: str, island: Island, donor: MadeDonor) -> Object:
 
 
 def _bind(here: Scene, island: Island, donor: MadeDonor) -> None:
-    """Its pods to their nodes, in order of name; a pod that shall not get Ready is told so before."""
+    """Its pods to their nodes, in order of name."""
     name = f"{island.name}-{donor.name}"
-    found = eventually(
-        lambda: len(pods := here.client.list("v1", "Pod", here.namespace, labels=f"app={name}")) == len(donor.pods)
-        and pods, timeout=60, every=0.2, what=f"pods of {name}",
-    )  # fmt: skip
-    for pod, (node, ready) in zip(sorted(found, key=lambda p: str(p["metadata"]["name"])), donor.pods, strict=True):
+
+    def look() -> list[Object] | None:
+        pods = here.client.list("v1", "Pod", here.namespace, labels=f"app={name}")
+        return pods if len(pods) == len(donor.pods) else None
+
+    found = eventually(look, timeout=60, every=0.2, what=f"pods of {name}")
+    for pod, (node, _) in zip(sorted(found, key=lambda p: str(p["metadata"]["name"])), donor.pods, strict=True):
         at = pod["metadata"]["name"]
-        if not ready:
-            patch = {"metadata": {"annotations": {"sevenhop.dev/testbed": "unready"}}}
-            here.client.patch("v1", "Pod", at, here.namespace, patch)
         target = {"apiVersion": "v1", "kind": "Node", "name": f"{island.name}-{node}"}
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": at}, "target": target}
         path = here.client.path("v1", "Pod", at, here.namespace, "binding")
@@ -173,12 +191,11 @@ def state_of(client: Client, namespace: str) -> tuple[State, datetime]:
     inventory = Inventory("fresh", FRAMEWORKS, Policy())
     manifests = read_all(client, namespace)
     now = datetime.now(UTC)
-    seq = 0
-    for objects_seen in (objects_of(manifests),):
-        for kind in KINDS:
-            for obj in objects_seen.of(kind).values():
-                seq += 1
-                inventory.apply(Applied(at=now, epoch=1, seq=seq, kind=kind, obj=obj))
+    seq, seen = 0, objects_of(manifests)
+    for kind in KINDS:
+        for obj in seen.of(kind).values():
+            seq += 1
+            inventory.apply(Applied(at=now, epoch=1, seq=seq, kind=kind, obj=obj))
     for kind in KINDS:
         inventory.apply(SourceChanged(at=now, epoch=1, seq=seq + 1, kind=kind, state=SyncState.SYNCED))
     inventory.settle(now)
@@ -203,6 +220,3 @@ def _is_ready(pod: Object) -> bool:
 def nodes_of(pods: Iterable[Object]) -> dict[str, str]:
     """Pod to its node, empty without one."""
     return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
-
-
-__all__ = ["Island", "ask", "create", "islands", "kind_of", "nodes_of", "plan", "state_of"]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 
+import yaml
+
+from docs.render import REFERENCE
 from tests.testbed import build
 from tests.testbed.client import Client, Object
 from tests.testbed.waiting import eventually
@@ -25,6 +28,26 @@ def service_account(client: Client, user: str) -> None:
         )
 
 
+def install(client: Client, user: str) -> None:
+    """A service account with just the roles that docs/reference and docs/howto/approve-a-plan.md name."""
+    service_account(client, user)
+    names = ["system:auth-delegator"]
+    for file in ("cluster-role.yaml", "cluster-role-remediation.yaml"):
+        role = yaml.safe_load((REFERENCE / file).read_text("utf-8"))
+        names.append(client.apply(role)["metadata"]["name"])
+    namespace, account = user.split(":")[2:]
+    for name in names:
+        client.apply(
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": f"{name}-{namespace}".replace(":", "-")},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+                "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+            }
+        )
+
+
 def stateful_donor(name: str, namespace: str, where: Mapping[str, str]) -> Object:
     """A StatefulSet of one vLLM pod a node, as the Deployment of the same name would be."""
     manifest = build.vllm_deployment(
@@ -41,6 +64,7 @@ def stateful_donor(name: str, namespace: str, where: Mapping[str, str]) -> Objec
 
 def autoscaler(name: str, namespace: str, deployment: str) -> Object:
     """A HorizontalPodAutoscaler; it has no metrics here, and rules all the same."""
+    target = {"type": "Utilization", "averageUtilization": 80}
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
@@ -49,9 +73,7 @@ def autoscaler(name: str, namespace: str, deployment: str) -> Object:
             "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment},
             "minReplicas": 2,
             "maxReplicas": 6,
-            "metrics": [
-                {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}
-            ],
+            "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}],
         },
     }  # fmt: skip
 

@@ -83,6 +83,16 @@ class Waiting(Scene):
         manifest = build.dgd("llama-70b", self.namespace, graph, annotations=owner, priority_class=priority_class)
         operators.create_dynamo(self.client, manifest, graph)
 
+    def dynamo_donor(self, name: str, replicas: int, *, tier: str = "batch") -> None:
+        """Another Dynamo graph, whose decode workers have one GPU each."""
+        graph = [
+            Component(
+                name="decode", type="decode", replicas=replicas, gpus=1, model=f"org/{name}", node_selector=self.where
+            )
+        ]
+        manifest = build.dgd(name, self.namespace, graph, annotations={"sevenhop.dev/tier": tier})
+        operators.create_dynamo(self.client, manifest, graph)
+
     def ask_for_decode(self, replicas: int) -> None:
         """As a person does, on the graph; the stand-in carries it on."""
         graph = self.client.get(*GRAPH, "llama-70b", self.namespace)
@@ -92,10 +102,12 @@ class Waiting(Scene):
 
     def waits(self, count: int = 1, labels: str = DECODE) -> list[Object]:
         """The pods that the scheduler refuses, once there are so many."""
-        return eventually(
-            lambda: len(found := [p for p in self.pods(labels) if is_refused(p)]) == count and found,
-            timeout=40, every=0.2, what=f"{count} pods {labels} that wait",
-        )  # fmt: skip
+
+        def look() -> list[Object] | None:
+            found = [pod for pod in self.pods(labels) if is_refused(pod)]
+            return found if len(found) == count else None
+
+        return eventually(look, timeout=40, every=0.2, what=f"{count} pods {labels} that wait")
 
     def runs(self, count: int, labels: str) -> list[Object]:
         """Exactly so many pods, all Ready."""

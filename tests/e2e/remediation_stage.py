@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sevenhop.cli.cluster import ask_service
+from tests.e2e.rules import hurried_rules
 from tests.e2e.service import Service
 from tests.e2e.slack import FakeSlack, shown
 from tests.fakes.pagerduty_server import KEY
@@ -29,7 +30,7 @@ PLAYBOOK = "free-gpu-capacity"
 ALLOWED, ALLOWED_TOO, STRANGER = "U0KIM", "U0LEE", "U0GUEST"
 """Of the local Slack; the first two are the on-call group."""
 
-LEASE_S = 50
+LEASE_S = 75
 APPROVER = "system:serviceaccount:approvers:alice"
 
 Row = dict[str, Any]
@@ -45,6 +46,12 @@ def hurried_playbook(folder: Path, **times: str) -> Path:
         assert found == 1, f"{PLAYBOOK} says nothing of {key}"
     (target / f"{PLAYBOOK}.yaml").write_text(text, "utf-8")
     return target
+
+
+def quick_rules(folder: Path) -> Path:
+    """The shipped rules, of which that of our story holds for a second."""
+    folder.mkdir(parents=True)
+    return hurried_rules(folder, {SHORT: "1s"})
 
 
 class PagerDuty:
@@ -162,19 +169,21 @@ class Stage:
 
     def wait_told(self, about: str, *texts: str, timeout: float = 30) -> str:
         """The message, once it shows these texts."""
+
+        def look() -> str:
+            seen = self.told(about)
+            return seen if all(text in seen for text in texts) else ""
+
         try:
-            return eventually(
-                lambda: (seen := self.told(about)) and all(t in seen for t in texts) and seen,
-                timeout=timeout,
-                every=0.2,
-            )
+            return eventually(look, timeout=timeout, every=0.2)
         except TimeoutError:
             raise TimeoutError(f"{texts} not all in:\n{self.told(about)}") from None
 
     # What people do
 
-    def click(self, user: str, verb: str, about: str) -> None:
-        """A button below the newest message about this, over Socket Mode; waits until there is one."""
+    def click(self, user: str, verb: str, about: str) -> str:
+        """A button below the newest message about this, over Socket Mode; what the one who clicked was then told."""
+        told_before = len(self.whispers(user))
 
         def press() -> bool:
             message = self.slack.messages_about(about)[-1]
@@ -190,6 +199,10 @@ class Stage:
                 return False
 
         eventually(press, timeout=20, every=0.2, what=f"a button {verb} about {about}")
+        new: list[str] = eventually(
+            lambda: self.whispers(user)[told_before:], timeout=20, every=0.2, what=f"{user} to be answered"
+        )
+        return new[0]
 
     def whispers(self, user: str) -> list[str]:
         """What one person was told privately."""
@@ -197,26 +210,19 @@ class Stage:
         with urllib.request.urlopen(url, timeout=10) as answer:
             return [whisper["text"] for whisper in json.load(answer) if whisper["user"] == user]
 
-    def wait_whisper(self, user: str, text: str) -> str:
-        return eventually(
-            lambda: next((w for w in reversed(self.whispers(user)) if text in w), ""),
-            timeout=15,
-            every=0.2,
-            what=f"{user} to be told {text!r}, was told {self.whispers(user)}",
-        )
-
     def switch(self, *, on: bool) -> None:
         """The kill switch, by this host's user."""
         body = {"on": on, "comment": "a test", "request": ""}
         answer = ask_service(self.service.state, "POST", "/switch", body)
-        assert answer is not None and answer["accepted"], answer
+        assert answer is not None, "no service"
+        assert answer["accepted"], answer
 
 
 def events_on(cluster: Cluster, namespace: str, name: str) -> list[str]:
-    """Reasons of the Kubernetes Events on an object, of ours."""
-    found = cluster.client.list("v1", "Event", namespace, fields=f"involvedObject.name={name}")
-    return [event["reason"] for event in found if "sevenhop" in json.dumps(event.get("source", {}))
-            or "sevenhop" in str(event.get("reportingComponent", ""))]  # fmt: skip
+    """Reasons of our Kubernetes Events on an object, the oldest first."""
+    found = cluster.client.list("events.k8s.io/v1", "Event", namespace)
+    ours = [e for e in found if e["regarding"]["name"] == name and e["reason"].startswith("Remediation")]
+    return [event["reason"] for event in sorted(ours, key=lambda event: str(event["eventTime"]))]
 
 
 def borrowed(found: Object) -> str:

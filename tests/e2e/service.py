@@ -39,6 +39,7 @@ class Service:
         rules: Ids of rules that hold for `HOLD_S` instead of minutes.
         name: Of the cluster: in its messages, and part of the identity of its incidents.
         more: Further settings.
+        words: Further words of the command line.
     """
 
     def __init__(
@@ -51,7 +52,9 @@ class Service:
         name: str = "testbed",
         only_console: bool = False,
         more: Mapping[str, Any] | None = None,
+        words: tuple[str, ...] = (),
     ) -> None:
+        self._words = words
         folder.mkdir()
         self.folder = folder
         self.state = folder / "state"
@@ -73,7 +76,7 @@ class Service:
     def start(self, *, timeout: float = 40) -> Self:
         """Start it, and return when it has seen every kind that the API server serves."""
         self._run += 1
-        command = [sys.executable, "-m", "sevenhop.cli.main", "run", "--config", str(self.config)]
+        command = [sys.executable, "-m", "sevenhop.cli.main", "run", "--config", str(self.config), *self._words]
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self._process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=err)
         eventually(self._is_synced, timeout=timeout, every=0.2, what=f"sync of {self.folder.name}")
@@ -92,6 +95,13 @@ class Service:
             process.kill()
             code = process.wait()
         return code, time.monotonic() - began
+
+    def kill(self) -> None:
+        """SIGKILL: no handler, no flush, no goodbye."""
+        process, self._process = self._process, None
+        assert process is not None
+        process.kill()
+        process.wait()
 
     def pause(self) -> None:
         """Stop it in its tracks: its connections stay open, and it reads nothing."""

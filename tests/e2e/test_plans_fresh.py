@@ -16,7 +16,7 @@ from sevenhop.core.remediation.plan import Plan
 from sevenhop.runtime.writing import ApiTransport
 from sevenhop.sources.kubernetes.connect import connect
 from tests.e2e import fresh_plans as fresh
-from tests.e2e.scenes import scene
+from tests.e2e.scenes import Scene, scene
 from tests.testbed import build
 from tests.testbed.cluster import Cluster
 from tests.unit.actions.scene import NOON, act, leave
@@ -25,7 +25,7 @@ from tests.unit.remediation.planning.generated_clusters import smallest_safe
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
 
 CLUSTERS = int(os.environ.get("SEVENHOP_CASES") or (300 if os.environ.get("SEVENHOP_ROUNDS") == "soak" else 30))
-AT_ONCE = 50
+AT_ONCE = 30
 PLACED_WITHIN_S = 25.0
 """The scheduler looks again when a pod goes; one that it refused often waits up to 10 s for that."""
 
@@ -39,13 +39,32 @@ class Played:
     why: str
     could: bool
     refused: str = ""
-    placed: dict[str, str] = field(default_factory=dict)
+    pods: dict[str, str] = field(default_factory=dict)
 
     @property
-    def missing(self) -> list[str]:
-        """Pods that the plan was for and that were not placed."""
+    def missing(self) -> int:
+        """How many fewer pods were placed than the plan said; equal pods stand for each other."""
         need = self.plan.need if self.plan is not None else None
-        return [name for _, name in need.pods if not self.placed.get(name)] if need is not None else []
+        if need is None:
+            return 0
+        mine = f"{self.island.workload}-"
+        return max(0, len(need.pods) - sum(name.startswith(mine) and bool(node) for name, node in self.pods.items()))
+
+    @property
+    def says_so(self) -> bool:
+        """Whether the plan's notes say that who waits behind may get the room."""
+        return self.plan is not None and any("behind in the queue" in note for note in self.plan.notes)
+
+    @property
+    def words(self) -> str:
+        """All that happened, for a miss."""
+        plan, mine = self.plan, f"{self.island.name}-"
+        if plan is None:
+            return self.why
+        nodes = {name: node for name, node in self.pods.items() if name.startswith(mine)}
+        victims = [name for _, name in plan.victims]
+        stayed = [name for name in victims if name in nodes]
+        return f"{plan.title}; victims {victims}, still there {stayed}; pods now {nodes}; {self.island.spec}"
 
 
 @pytest.fixture(scope="module")
@@ -90,45 +109,57 @@ async def _carry_out(testbed: Cluster, found: list[Played]) -> None:
                 each.refused = "" if done.result is StepResult.DONE else done.detail
 
 
-def _wait_until_placed(here: object, found: list[Played]) -> None:
+def _wait_until_placed(here: Scene, found: list[Played]) -> None:
     ends = time.monotonic() + PLACED_WITHIN_S
     while True:
-        nodes = fresh.nodes_of(here.pods("asks=true"))  # type: ignore[attr-defined]
+        nodes = fresh.nodes_of(here.pods())
         for each in found:
-            each.placed = nodes
+            each.pods = nodes
         if time.monotonic() > ends or not any(each.missing for each in found):
             return
         time.sleep(0.5)
 
 
 def test_a_plan_places_the_pods_that_it_was_for(played: list[Played]) -> None:
-    """In at least 99 % every pod that the plan names runs afterwards, on a node that it named; each miss is printed."""
+    """
+    In at least 99 % as many pods as the plan says have a node afterwards; each miss is printed.
+
+    Not counted are plans whose notes say that an equal pod behind in the queue may get the room: every pod that leaves
+    stirs all that wait, who has been tried more often sits out longer, and then the younger comes first.  Of these at
+    least nine in ten help.
+    """
     offered = [each for each in played if each.plan is not None]
     refused = [each for each in offered if each.refused]
-    missed = [each for each in offered if each.missing and not each.refused]
+    missed = [each for each in offered if each.missing and not each.refused and not each.says_so]
+    warned = [each for each in offered if each.says_so]
+    overtaken = [each for each in warned if each.missing and not each.refused]
     reasons = Counter(each.why.partition(":")[0] for each in played if each.plan is None)
     print(
-        f"\n{len(played)} clusters: {len(offered)} plans, {len(offered) - len(missed) - len(refused)} placed all; "
+        f"\n{len(played)} clusters: {len(offered)} plans, {len(offered) - len(missed) - len(overtaken) - len(refused)} placed "
+        f"all; {len(warned)} said that others may come first, of which {len(overtaken)} were overtaken; "
         f"no plan: {dict(reasons)}"
     )
-    for each in missed:
-        print(f"  seed {each.island.seed}: {each.plan.title if each.plan else ''}: {each.missing} not placed")
+    for each in [*missed, *overtaken]:
+        print(f"  seed {each.island.seed}: {each.missing} pods not placed; {each.words}")
     for each in refused:
         print(f"  seed {each.island.seed}: not carried out: {each.refused}")
     assert len(offered) >= len(played) / 10, "the clusters say too little"
     assert len(missed) <= len(offered) * 0.01
+    assert len(overtaken) <= max(1, len(warned) * 0.1)
     assert not refused
 
 
 def test_a_plan_names_the_node(played: list[Played]) -> None:
-    """What was placed is on one of the nodes that the plan said."""
-    wrong = [
-        (each.island.seed, name, each.placed[name], each.plan.nodes)
-        for each in played
-        if each.plan is not None and each.plan.need is not None
-        for _, name in each.plan.need.pods
-        if each.placed.get(name) and each.placed[name] not in each.plan.nodes
-    ]
+    """Where it helps all that wait, they are on nodes that the plan named."""
+    wrong = []
+    for each in played:
+        plan = each.plan
+        if plan is None or plan.need is None or len(plan.need.pods) < each.island.spec.need.pods:
+            continue
+        mine = {name: node for name, node in each.pods.items() if name.startswith(f"{each.island.workload}-")}
+        wrong += [
+            (each.island.seed, name, node, plan.nodes) for name, node in mine.items() if node and node not in plan.nodes
+        ]
     assert not wrong
 
 

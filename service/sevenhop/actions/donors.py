@@ -175,6 +175,30 @@ def _holds(live: Data, tests: Sequence[Test]) -> bool:
     return all(value_at(live, test.pointer) == test.value for test in tests)
 
 
+async def extend(writer: Writer, donor: Donor) -> tuple[bool, str]:
+    """
+    Write the new end on a mark that is ours; gives whether one was there, and what was done.
+
+    What else stands in the mark stays as it is.
+    """
+    marked = donor.scale.marked
+
+    def patch(live: Data) -> list[Operation]:
+        borrow = borrow_of(live)
+        if donor.mark is None or not isinstance(borrow, Borrow) or not _is_ours(donor, borrow):
+            return []
+        text = encode_borrow(msgspec.structs.replace(borrow, until=donor.mark.until))
+        return operations(live, [Edit(pointer(BORROWED), annotations_of(live)[BORROWED], text)], (), marked.uid)
+
+    try:
+        live = await writer.patch_as_it_is(marked, patch)
+    except GoneError as gone:
+        return False, str(gone)
+    if donor.mark is None or not _is_ours(donor, borrow_of(live)):
+        return False, f"{donor.words}: left as it is, it does not carry our mark"
+    return True, f"{donor.words}: lent until {donor.mark.until.isoformat()}"
+
+
 async def look(writer: Writer, donor: Donor) -> tuple[Standing, str]:
     """How it stands, read from the live objects, and in words."""
     scale = donor.scale

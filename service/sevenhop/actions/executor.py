@@ -5,6 +5,7 @@ Does one step of a plan in the cluster, once, and says what came of it.
     apply       intent first: see `donors`; nothing half done stays when it is refused
     undo        back to what was before, where it still is as we left it
     restore     the same, at the end of the lease
+    extend      another end of the lease on the marks
     read-back   only looks: done, refused (it surely did not happen) or unknown
 """
 
@@ -62,6 +63,8 @@ class ClusterExecutor:
                 return self._done(act, StepResult.REFUSED, parts)
             if act.purpose is Purpose.READ_BACK:
                 return await self._read_back(writer, act, parts)
+            if act.purpose is Purpose.EXTEND:
+                return await self._extend(writer, act, parts)
             if act.purpose.gives_back:
                 return await self._give_back(writer, act, parts, uncertain=uncertain)
             return await self._apply(writer, act, parts, uncertain=uncertain)
@@ -102,7 +105,7 @@ class ClusterExecutor:
     async def _give_back(self, writer: Writer, act: Act, parts: list[Part], *, uncertain: bool) -> StepDone:
         # When a lease ends the store knows that it ran, whoever took the annotation away.  After a crash a missing
         # annotation means that it was given back already.
-        without_mark = act.purpose is Purpose.RESTORE and not uncertain
+        without_mark = act.purpose is Purpose.RESTORE and not uncertain and not act.needs_mark
         try:
             said = [await _give_back_part(writer, act, part, without_mark=without_mark) for part in reversed(parts)]
         except RefusedError as refused:
@@ -111,6 +114,18 @@ class ClusterExecutor:
             return self._done(act, StepResult.REFUSED, str(refused))
         problem = await tell(writer, act, _touched(parts, still=True), self._now())
         return self._done(act, StepResult.DONE, "; ".join(said) + problem)
+
+    async def _extend(self, writer: Writer, act: Act, parts: list[Part]) -> StepDone:
+        lent = [part for part in parts if isinstance(part, Donor)]
+        try:
+            found = [await donors.extend(writer, part) for part in lent]
+        except RefusedError as refused:
+            return self._done(act, StepResult.UNKNOWN if writer.wrote else StepResult.REFUSED, str(refused))
+        words = "; ".join(text for _, text in found)
+        if not any(is_marked for is_marked, _ in found):
+            return self._done(act, StepResult.REFUSED, words or "nothing of it is lent")
+        problem = await tell(writer, act, _touched([*lent], still=True), self._now())
+        return self._done(act, StepResult.DONE, words + problem)
 
     async def _read_back(self, writer: Writer, act: Act, parts: list[Part]) -> StepDone:
         try:

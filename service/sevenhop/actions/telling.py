@@ -18,6 +18,7 @@ REASONS = {
     Purpose.APPLY: "RemediationApplied",
     Purpose.UNDO: "RemediationUndone",
     Purpose.RESTORE: "RemediationRestored",
+    Purpose.EXTEND: "RemediationExtended",
 }
 
 _NOTE_BYTES = 1000

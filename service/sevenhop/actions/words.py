@@ -44,7 +44,9 @@ def explain(error: AnsweredError, verb: str, ref: ObjectRef, subresource: str = 
         verb: The verb as RBAC names it: get, patch, create.
         subresource: ``scale``, ``eviction``, or empty.
     """
-    said = cut("; ".join([error.message, *error.causes]) if error.causes else error.message) or str(error)
+    # A policy's denial stands in the message, and once more as its cause.
+    more = [cause for cause in error.causes if cause not in error.message]
+    said = cut("; ".join([error.message, *more]) if more else error.message) or str(error)
     if error.status == 403:
         return _forbidden(said, verb, ref, subresource)
     if error.status in (404, 410):

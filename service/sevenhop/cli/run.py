@@ -109,14 +109,25 @@ async def _serve(args: argparse.Namespace, settings: Any, name_in_logs: Callable
         for problem in rulebook.problems:
             fail(str(problem))
         raise UsageError("the rulebook has problems; mend them, or choose other rules with --rules")
-    store = SqliteStore(settings.state)
+    store: Any = SqliteStore(settings.state) if not settings.redis.url else None
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    with contextlib.closing(store):
+    async with contextlib.AsyncExitStack() as opened:
+        if store is not None:
+            opened.callback(store.close)
         async with await connect(settings) as api:
             name = cluster_name(settings)
+            holding: list[Source] = []
+            if store is None:
+                from sevenhop.runtime.shared import shared_store
+
+                turn = asyncio.ensure_future(opened.enter_async_context(shared_store(settings, api, name)))
+                if not await _before_stop(turn, stopping):
+                    return 0
+                store, held = turn.result()
+                holding.append(held)
             engine = build_engine(settings, rulebook, name)
             name_in_logs(name)
             meter = Meter(name)
@@ -168,7 +179,7 @@ async def _serve(args: argparse.Namespace, settings: Any, name_in_logs: Callable
                 if server is not None:
                     await server.start()
                 parts: list[Source] = [source, Reloader(settings, rulebook, embedded), *map(Listening, listeners)]
-                parts += dcgm
+                parts += [*dcgm, *holding]
                 return await _until_stopped(embedded.run(parts), stopping)
             except WebError as error:
                 raise UsageError(str(error)) from None
@@ -181,6 +192,18 @@ async def _serve(args: argparse.Namespace, settings: Any, name_in_logs: Callable
                 watched.close()
                 if recorder is not None:
                     _close(recorder)
+
+
+async def _before_stop(task: asyncio.Future[Any], stopping: asyncio.Event) -> bool:
+    """Whether it is done before we are told to stop; it is cancelled otherwise."""
+    stopped = asyncio.create_task(stopping.wait())
+    await asyncio.wait([task, stopped], return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not task.done():
+        task.cancel()
+        await asyncio.wait([task])
+        return False
+    return True
 
 
 async def _until_stopped(work: Coroutine[Any, Any, None], stopping: asyncio.Event) -> int:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import signal
-import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -126,14 +124,14 @@ async def _watch(settings: Any, topics: Any) -> None:
     import time
 
     from sevenhop.runtime.leader import Lease, LeaseLostError
+    from sevenhop.runtime.shared import identity
 
     async with await connect(settings) as api:
         name = cluster_name(settings)
         if not settings.runtime.lease:
             await _one_term(settings, topics, api, name, int(time.time()))
             return
-        identity = f"{os.environ.get('HOSTNAME') or socket.gethostname()}-{os.getpid()}"
-        lease = Lease(api, settings.runtime.lease, identity)
+        lease = Lease(api, settings.runtime.lease, identity())
         try:
             while True:
                 term = await lease.acquire()

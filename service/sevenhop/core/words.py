@@ -36,3 +36,20 @@ def inflected(number: int, noun: str, plural: str = "") -> str:
     if noun.endswith("y") and noun[-2:-1] not in _VOWELS:
         return f"{noun[:-1]}ies"
     return f"{noun}s"
+
+
+def whole(text: str) -> int | None:
+    """
+    A whole number as Go reads it into 64 bits; None for anything else.
+
+    Text from the cluster may hold thousands of digits, at which `int` raises.
+
+    >>> whole("12"), whole("-3"), whole("--5"), whole("²"), whole("9" * 5_000)
+    (12, -3, None, None, None)
+    """
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit()) or len(digits.lstrip("0")) > 19:
+        return None
+    number = int(digits.lstrip("0") or "0")
+    number = -number if text[0] == "-" else number
+    return number if -(2**63) <= number < 2**63 else None

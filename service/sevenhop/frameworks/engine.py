@@ -22,6 +22,7 @@ from sevenhop.core.inventory.products import is_gpu_resource
 from sevenhop.core.inventory.workloads import Model
 from sevenhop.core.objects.base import Meta
 from sevenhop.core.objects.pod import Container, PodSpec
+from sevenhop.core.words import whole
 from sevenhop.frameworks import shell
 from sevenhop.frameworks.model_source import from_reference, image_digest, image_name, image_version
 
@@ -458,7 +459,8 @@ def _ranks(flags: Mapping[str, str]) -> int:
 
 def _number(flags: Mapping[str, str], names: Sequence[str]) -> int:
     text = _flag(flags, names)
-    return int(text) if text.isdecimal() and int(text) > 0 else 1
+    number = whole(text)
+    return number if number is not None and number > 0 else 1
 
 
 @lru_cache(maxsize=8192)

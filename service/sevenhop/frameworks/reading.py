@@ -7,6 +7,7 @@ from typing import Any
 
 from sevenhop.core.inventory.workloads import Model
 from sevenhop.core.objects.base import Custom, Meta, Object
+from sevenhop.core.words import whole
 
 Table = Mapping[str, Any]
 
@@ -44,7 +45,7 @@ def number(data: Any, *path: str) -> int | None:
         return found
     if isinstance(found, float) and found.is_integer():
         return int(found)
-    return int(found) if isinstance(found, str) and found.lstrip("-").isdecimal() else None
+    return whole(found) if isinstance(found, str) else None
 
 
 def flag(data: Any, *path: str) -> bool:

@@ -96,8 +96,11 @@ class World:
         self.now = self.now.model_copy(update=given)
         self.unknown.update({str(key): reason for key, reason in moment.unknown.items()})
         for who in given.get("approved_by") or ():
-            groups = (who,) if "group:" in who else ()
-            person = Person(id=f"test:{who}" if groups else who, name=who, groups=groups, verified_at=at)
+            kind, _, name = who.partition(":")
+            is_group = kind.endswith("-group")
+            # Somebody of the group, known by an id of the same kind: only such ids can be told apart.
+            named = f"{kind.removesuffix('-group')}:a-member-of-{name}" if is_group else who
+            person = Person(id=named, name=who, groups=(who,) if is_group else (), verified_at=at)
             self.approvals.append(Approval(person=person, plan_id=self.plan.id, plan_hash=self.plan.hash, at=at))
         if "mode" in given and change.mode is not None:
             self.playbook = replace(self.playbook, mode=change.mode)

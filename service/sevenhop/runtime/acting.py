@@ -126,9 +126,12 @@ def _may_pass(act: Act, refusal: Refusal, attempts: int) -> bool:
     """
     Whether the guards may say yes in a moment: what is not seen yet after a start is no reason to give a step up.
 
-    A switch, a mode or a missing approval does not pass by itself.
+    A switch, a mode or a missing approval does not pass by itself, nor that the plan waits for another step by now: it
+    would only keep that one.
     """
-    if act.purpose.gives_back:
+    if refusal.guard is GuardName.APPROVED:
+        return False
+    if act.purpose.gives_back or act.purpose is Purpose.EXTEND:
         return attempts + 1 < ATTEMPTS_UNTIL_SEEN
     return refusal.guard is GuardName.FRESH
 

@@ -22,7 +22,9 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
+from sevenhop.channels.body import read_body
 from sevenhop.channels.door import Front, Handler
+from sevenhop.channels.often import TOO_OFTEN, Often
 from sevenhop.core.effects import Reply
 from sevenhop.core.events import BreakerReset, Decided, SwitchSet, Verb
 from sevenhop.core.remediation.person import Person
@@ -41,7 +43,7 @@ class IdentityError(Exception):
 
 
 class DecideRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """`plan` may be a prefix that only one plan has; `request` names the command, so that it counts once."""
+    """`plan` is the whole id: a prefix may mean another one tomorrow.  `request` names the command: it counts once."""
 
     verb: Verb
     plan: str
@@ -78,6 +80,7 @@ class Deciding:
         self._clock = clock
         self._takes_peers = takes_peers
         self._via = via
+        self._often = Often(clock)
 
     def routes(self) -> Mapping[str, Handler]:
         """Path to what answers a POST there."""
@@ -95,7 +98,7 @@ class Deciding:
     def _decision(self, wanted: DecideRequest, person: Person, now: datetime) -> Decided:
         return Decided(
             at=now,
-            request_id=_request_id(wanted.request, person, now),
+            request_id=_request_id(f"{wanted.verb} {wanted.plan}", wanted.request, person, now),
             person=person,
             verb=wanted.verb,
             plan_id=wanted.plan,
@@ -107,7 +110,7 @@ class Deciding:
     def _switching(self, wanted: SwitchRequest, person: Person, now: datetime) -> SwitchSet:
         return SwitchSet(
             at=now,
-            request_id=_request_id(wanted.request, person, now),
+            request_id=_request_id(f"switch {wanted.on}", wanted.request, person, now),
             person=person,
             is_on=wanted.on,
             comment=wanted.comment[:MAX_COMMENT],
@@ -116,7 +119,7 @@ class Deciding:
     def _resetting(self, wanted: BreakerRequest, person: Person, now: datetime) -> BreakerReset:
         return BreakerReset(
             at=now,
-            request_id=_request_id(wanted.request, person, now),
+            request_id=_request_id("breaker", wanted.request, person, now),
             person=person,
             comment=wanted.comment[:MAX_COMMENT],
         )
@@ -131,10 +134,17 @@ class Deciding:
             person = await self._who(request)
         except IdentityError as error:
             return _json(401, {"error": str(error)})
+        if self._often.is_too_often(person.id):
+            return _json(429, {"error": TOO_OFTEN})
         try:
-            wanted = msgspec.json.decode(await request.content.read(MAX_BODY), type=shape)
-        except msgspec.MsgspecError as error:
+            body = await read_body(request, MAX_BODY)
+            if len(body) > MAX_BODY:
+                return _json(400, {"error": f"more than {MAX_BODY} bytes; nothing was done"})
+            wanted = msgspec.json.decode(body, type=shape)
+        except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
             return _json(400, {"error": str(error)})
+        except TimeoutError:
+            return _json(408, {"error": "the request did not come to its end; nothing was done"})
         try:
             async with asyncio.timeout(PATIENCE_S):
                 reply: Reply = await self._front.ask(event_of(wanted, person, self._clock()))
@@ -186,8 +196,9 @@ def _is_private(request: web.Request) -> bool:
     return isinstance(peer, tuple) and peer[0] in ("127.0.0.1", "::1")
 
 
-def _request_id(given: str, person: Person, now: datetime) -> str:
-    place = f"{person.id}\0{given or now.isoformat()}"
+def _request_id(wish: str, given: str, person: Person, now: datetime) -> str:
+    """Another wish under the same name is another request: an answer must not be given to the wrong question."""
+    place = "\0".join((person.id, given or now.isoformat(), wish))
     return f"http-{sha256(place.encode()).hexdigest()[:16]}"
 
 

@@ -16,7 +16,7 @@ from sevenhop.core.subject import HOPS, Hop
 from sevenhop.runtime.embedded import Embedded
 from sevenhop.settings import Settings
 from sevenhop.sources.kubernetes.source import KubernetesSource
-from sevenhop.stores.sqlite import SqliteStore
+from sevenhop.stores.store import Store
 
 _SEEN_BY: dict[Hop, str] = {
     Hop.GPU: "the GPU agent (not part of this version)",
@@ -104,7 +104,7 @@ def engine_report(engine: Engine) -> dict[str, Any]:
 
 
 def doctor_report(
-    embedded: Embedded, source: KubernetesSource, store: SqliteStore, settings: Settings, now: datetime
+    embedded: Embedded, source: KubernetesSource, store: Store, settings: Settings, now: datetime
 ) -> dict[str, Any]:
     """The report of a running service."""
     waiting, oldest = store.waiting()

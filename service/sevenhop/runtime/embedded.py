@@ -16,16 +16,19 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from time import monotonic
 from typing import Protocol
 
 from sevenhop.core.alerts.rule import Rule
-from sevenhop.core.effects import Notify, Reply
+from sevenhop.core.effects import Act, Notify, Reply
 from sevenhop.core.engine import Engine, Step
 from sevenhop.core.events import BreakerReset, Decided, Event, StepDone, SwitchSet
 from sevenhop.runtime.clock import Clock
 from sevenhop.runtime.outbox import Outbox
 from sevenhop.runtime.recall import Recall
-from sevenhop.stores.sqlite import SqliteStore, StoreBusyError
+from sevenhop.stores.store import Store, StoreBusyError
+from sevenhop.telemetry.logs import about
+from sevenhop.telemetry.times import StepTimes
 
 log = logging.getLogger("sevenhop.runtime")
 
@@ -55,7 +58,7 @@ class Source(Protocol):
 class Embedded:
     """Runs sources, engine, store and channels in the current event loop."""
 
-    def __init__(self, engine: Engine, store: SqliteStore, outbox: Outbox, clock: Clock) -> None:
+    def __init__(self, engine: Engine, store: Store, outbox: Outbox, clock: Clock) -> None:
         self.engine = engine
         self._store = store
         self._outbox = outbox
@@ -66,6 +69,8 @@ class Embedded:
         self._stepping = asyncio.Lock()  # a step is stored before the next one is taken, whoever takes it
         self.stalled = ""  # why input is not taken, empty while it is
         self.observers: list[Callable[[Step], None]] = []
+        self.watches: list[Callable[[Sequence[Event], Step, StepTimes], None]] = []
+        self._busy_since: float | None = None  # monotonic, while a step is in hand
         self._asked = 0
         self._done = 0
         self._questions: dict[str, list[asyncio.Future[Reply]]] = {}  # by request
@@ -105,6 +110,20 @@ class Embedded:
     def is_idle(self) -> bool:
         """All events so far are handled and stored, and nothing waits to be delivered."""
         return self._asked == self._done and not self._store.receivers()
+
+    @property
+    def behind_s(self) -> float:
+        """Real seconds that the step in hand has taken so far; 0 while nothing waits to be handled."""
+        return 0.0 if self._busy_since is None else monotonic() - self._busy_since
+
+    @property
+    def inbox_batches(self) -> int:
+        """Batches that wait for the engine, of `INBOX_BATCHES` at most."""
+        return self._inbox.qsize()
+
+    @property
+    def outbox(self) -> Outbox:
+        return self._outbox
 
     def now(self) -> datetime:
         """The runtime's time."""
@@ -157,16 +176,24 @@ class Embedded:
 
     async def _loop(self) -> None:
         while True:
+            self._busy_since = None
             batch = await self._next()
+            self._busy_since = monotonic()
             for start in range(0, max(len(batch), 1), SLICE_EVENTS):
                 async with self._stepping:
                     events = batch[start : start + SLICE_EVENTS]
-                    step = self.engine.handle(events, self._clock())
+                    began, at = self._clock(), monotonic()
+                    step = self.engine.handle(events, began)
+                    handled = monotonic()
                     self._wake = step.next_wake
                     await self._commit(step, [event.effect_id for event in events if isinstance(event, StepDone)])
+                self._busy_since = monotonic()
                 _log(step)
                 for observe in self.observers:
                     observe(step)
+                for watch in self.watches:
+                    times = StepTimes(began, self._clock(), handled - at, self._busy_since - handled)
+                    watch(events, step, times)
                 self._done += len(events)
                 await asyncio.sleep(0)
             while self._to_acknowledge:
@@ -218,7 +245,9 @@ class Embedded:
         while True:
             try:
                 now = self._clock().timestamp()
-                self._store.commit(step.saves, step.effects, step.records, heard=heard, now=now)
+                stored = self._store.commit(step.saves, step.effects, step.records, heard=heard, now=now)
+                if stored is not None:  # a server's answer is waited for
+                    await stored
             except StoreBusyError as error:
                 if not self.stalled:
                     log.error("state not stored, input waits: %s; free some space, it then goes on by itself", error)
@@ -239,10 +268,23 @@ def _log(step: Step) -> None:
         alert = change.alert
         if change.was is not alert.state:
             log.info(
-                "alert %s on %s: %s → %s (%s)", alert.rule_id, alert.subject, change.was, alert.state, change.reason
-            )
+                "alert %s on %s: %s → %s (%s)", alert.rule_id, alert.subject, change.was, alert.state, change.reason,
+                extra=about(rule=alert.rule_id, subject=alert.subject, reason=change.reason,
+                            namespace=alert.labels.get("namespace"), workload=alert.labels.get("workload"),
+                            component=alert.labels.get("component")),
+            )  # fmt: skip
     for effect in step.effects:
         if isinstance(effect, Notify):
             log.info(
-                "incident %s: %s, revision %d to %s", effect.incident, effect.reason, effect.revision, effect.receiver
-            )
+                "incident %s: %s, revision %d to %s", effect.incident, effect.reason, effect.revision, effect.receiver,
+                extra=about(incident=effect.incident, reason=effect.reason, receiver=effect.receiver,
+                            namespace=effect.message.labels.get("namespace"),
+                            workload=effect.message.labels.get("inference_workload"),
+                            component=effect.message.labels.get("inference_workload_component"),
+                            plan=effect.message.plan.plan_id if effect.message.plan is not None else ""),
+            )  # fmt: skip
+        elif isinstance(effect, Act):
+            log.info(
+                "plan %s: step %d, %s", effect.plan.id, effect.number, effect.purpose,
+                extra=about(plan=effect.plan.id, step=effect.id, incident=effect.incident, reason=effect.purpose),
+            )  # fmt: skip

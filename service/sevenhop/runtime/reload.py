@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 
+from sevenhop.core.alerts.rule import Rule
 from sevenhop.core.events import SourceChanged, SyncState
 from sevenhop.core.facts.source import RULEBOOK
 from sevenhop.core.facts.table import FACTS
 from sevenhop.playbooks_of import build_playbooks
 from sevenhop.rulebook.load import Rulebook, reload_rulebook, rule_files
 from sevenhop.rulebook.shipped import shipped_rules
-from sevenhop.runtime.embedded import Embedded, Emit
+from sevenhop.runtime.embedded import Emit
 from sevenhop.settings import Settings
 
 log = logging.getLogger("sevenhop.rules")
@@ -20,15 +24,28 @@ log = logging.getLogger("sevenhop.rules")
 LOOK_EVERY_S = 2.0
 
 
+class Reloadable(Protocol):
+    """A runtime that goes on with other rules."""
+
+    async def reload(self, rules: Iterable[Rule]) -> None: ...
+
+    def now(self) -> datetime: ...
+
+
 class Reloader:
     """A source like any other: it tells of the rulebook, and hands a changed one to the runtime."""
 
-    def __init__(self, settings: Settings, rulebook: Rulebook, embedded: Embedded) -> None:
+    def __init__(self, settings: Settings, rulebook: Rulebook, embedded: Reloadable) -> None:
         self._settings = settings
         self._paths = settings.rules or [shipped_rules()]
         self._rulebook = rulebook
         self._embedded = embedded
         self._seen = self._stamp()
+
+    @property
+    def rulebook(self) -> Rulebook:
+        """The rules that hold."""
+        return self._rulebook
 
     async def run(self, emit: Emit) -> None:
         await emit([self._state(0)])

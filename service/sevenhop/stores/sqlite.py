@@ -48,6 +48,16 @@ create index if not exists outbox_by_receiver on outbox (receiver, seq);
 create table if not exists sent (id text primary key, at real not null) without rowid;
 """
 
+_FIRST = "select seq, id, effect, attempts, due, state from outbox where receiver = ? order by seq limit 1"
+
+# The id of a step begins with that of its plan (`case.ask`).
+_FIRST_STEP = """
+select seq, id, effect, attempts, due, state from outbox as o where receiver = ? and not exists (
+    select 1 from outbox as p where p.receiver = o.receiver and p.seq < o.seq
+    and substr(p.id, 1, instr(p.id, '/')) = substr(o.id, 1, instr(o.id, '/'))
+) order by due, seq limit 1
+"""
+
 _SENT_KEPT = 10_000
 """Ids of delivered effects that are remembered, so that an effect asked for again is not sent again."""
 
@@ -238,6 +248,8 @@ class SqliteStore:
         """
         The oldest parcel of a receiver: one at a time, so that trigger and resolve keep their order.
 
+        Of steps in the cluster the oldest of each plan, and of these the one that is due first.
+
         One that cannot be read (damaged, or of another version) would hold up all behind it for ever: it is taken out,
         and named in `unreadable`.
 
@@ -245,10 +257,7 @@ class SqliteStore:
             UnreadableStepError: A step in the cluster; it stays until `finish_step`.
         """
         while True:
-            found = self._db.execute(
-                "select seq, id, effect, attempts, due, state from outbox where receiver = ? order by seq limit 1",
-                (receiver,),
-            ).fetchone()
+            found = self._db.execute(_FIRST_STEP if receiver == CLUSTER else _FIRST, (receiver,)).fetchone()
             if found is None:
                 return None
             seq, effect_id, blob, attempts, due, state = found
@@ -333,6 +342,15 @@ class SqliteStore:
     def waiting_for(self) -> dict[str, int]:
         """Receiver to the number of parcels that wait for it."""
         return dict(self._db.execute("select receiver, count(*) from outbox group by receiver order by receiver"))
+
+    def why_not_writable(self) -> str:
+        """Empty if something can be stored now, tried with a real write; else why not."""
+        try:
+            with self._transaction():
+                self._db.execute("insert or replace into meta values ('written', datetime('now'))")
+        except StoreError as error:
+            return str(error)
+        return ""
 
     def waiting(self) -> tuple[int, float | None]:
         """(parcels in the outbox, due time of the oldest), for metrics and `doctor`."""

@@ -101,6 +101,9 @@ class Store(Protocol):
         """
         The oldest parcel of a receiver: one at a time, so that trigger and resolve keep their order.
 
+        Steps in the cluster keep the order of their own plan; of several plans the step that is due first comes: one
+        that has to be tried again and again must not keep another donor from getting back what is theirs.
+
         Raises:
             UnreadableStepError: A step in the cluster; it stays until `finish_step`.
         """

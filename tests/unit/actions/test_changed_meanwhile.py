@@ -133,6 +133,18 @@ async def test_an_object_made_anew_is_another_one() -> None:
         assert "nothing to give back" in back.detail
 
 
+async def test_without_other_knowledge_the_mark_has_to_stand() -> None:
+    """A lease that is known by its mark alone ends with the mark: who took it off keeps the number."""
+    async with cluster() as c:
+        actions = scene.deployment(c, steered=False)
+        await c.deliver(act(*actions))
+        c.change(DEPLOYMENT, "donor", lambda d: annotated(d, None))
+        back = act(*actions, purpose=Purpose.RESTORE, number=2)
+        done = await c.deliver(msgspec.structs.replace(back, needs_mark=True))
+
+        assert (done.result, c.get(DEPLOYMENT, "donor")["spec"]["replicas"]) == (StepResult.DONE, 3)
+
+
 @pytest.mark.parametrize(
     ("purpose", "replicas"),
     [

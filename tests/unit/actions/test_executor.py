@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from datetime import timedelta
+
+import msgspec
 import pytest
 
 from sevenhop.core.events import StepResult
@@ -15,6 +19,7 @@ from tests.unit.actions.interference import (
     without_empty,
 )
 from tests.unit.actions.scene import (
+    NOON,
     Shape,
     act,
     cluster,
@@ -67,6 +72,32 @@ async def test_what_was_lent_comes_back_as_it_was(shape: Shape, purpose: Purpose
             group = after["RayCluster.ray.io ray-x"]["spec"]["workerGroupSpecs"][1]
             assert group.pop("scaleStrategy", None) in (None, {"workersToDelete": []})
         assert after == before
+
+
+@EACH_SHAPE
+async def test_an_extension_changes_the_date_on_the_mark(shape: Shape) -> None:
+    """And nothing else; the same again changes nothing; and it is given back as before."""
+    async with cluster() as c:
+        actions = shape.make(c)
+        before = c.looks()
+        await c.deliver(act(*actions))
+        lent = c.looks()
+        said = mark(c, shape)
+        step = act(*actions, purpose=Purpose.EXTEND, number=2)
+        assert step.borrow is not None
+        later = NOON + timedelta(hours=9)
+        step = msgspec.structs.replace(step, borrow=msgspec.structs.replace(step.borrow, until=later))
+        assert (await c.deliver(step)).result is StepResult.DONE
+        assert mark(c, shape) == {**said, "until": "2026-11-30T21:00:00Z"}
+        assert json.dumps(c.looks()).replace("2026-11-30T21:00", "2026-11-30T14:00") == json.dumps(lent)
+        revision = c.store.revision
+        assert (await c.deliver(step, uncertain=True)).result is StepResult.DONE
+        assert c.store.revision == revision
+
+        await c.deliver(act(*actions, purpose=Purpose.RESTORE, number=3))
+        assert mark(c, shape) is None
+        assert (await c.deliver(step)).result is StepResult.REFUSED
+        assert len(before) == len(c.looks())
 
 
 @EACH_SHAPE

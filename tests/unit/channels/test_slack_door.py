@@ -270,6 +270,49 @@ async def test_the_kill_switch_by_command(scene: Scene) -> None:
     assert not second.is_on
 
 
+async def test_the_same_command_twice_is_one(scene: Scene) -> None:
+    """A `resume` that Slack sends again, or that comes over both ways, does not end a `stop` said in between."""
+    resume = scene.slack.commanded("U0KIM", "resume")
+    await scene.slack.send("slash_commands", resume)
+    await scene.until(lambda: len(scene.core.asked) == 1)
+    await scene.slack.send("slash_commands", scene.slack.commanded("U0KIM", "stop now"))
+    await scene.until(lambda: len(scene.core.asked) == 2)
+    await scene.slack.send("slash_commands", resume)
+    await scene.post("/slack/commands", *signed(resume))
+    await scene.until(lambda: not scene.slack.unanswered)
+    await asyncio.sleep(0.05)
+
+    assert [event.is_on for event in scene.core.asked if isinstance(event, SwitchSet)] == [False, True]
+
+
+async def test_nobody_fills_the_trail(scene: Scene) -> None:
+    """Clicks of one person beyond so many a minute are answered in private, and not handed on."""
+    for number in range(40):
+        payload = scene.slack.clicked("U0KIM", APPROVE)
+        payload["actions"][0]["action_ts"] = f"{number}.0"
+        await scene.slack.send("interactive", payload)
+    await scene.until(lambda: any("wait a minute" in whisper["text"] for whisper in scene.slack.whispers))
+
+    assert len(scene.core.asked) <= 30
+
+
+async def test_a_click_that_comes_in_pieces(scene: Scene) -> None:
+    """A message of many lines makes a payload of many packets; all of it is what Slack signed."""
+    body, headers = signed({"payload": json.dumps(scene.slack.clicked("U0KIM", APPROVE))})
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(body), len(body) // 3 + 1):
+            yield body[start : start + len(body) // 3 + 1]
+            await asyncio.sleep(0.02)
+
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{scene.address}/slack/actions", data=pieces(), headers=headers) as answer,
+    ):
+        assert answer.status == 200
+    await scene.until(lambda: scene.core.asked)
+
+
 @pytest.mark.parametrize(("said", "heard"), [("status", "Nothing runs."), ("", "Say"), ("stopp it", "Say")])
 async def test_other_commands(scene: Scene, said: str, heard: str) -> None:
     """What is not understood changes nothing and says what there is."""
@@ -292,6 +335,7 @@ async def test_other_commands(scene: Scene, said: str, heard: str) -> None:
         pytest.param(lambda body, head: (body, {**head, "X-Slack-Signature": "v0=é"}), id="not ascii"),
         pytest.param(lambda body, head: (b"\xff\xfe", head), id="not text"),
         pytest.param(lambda body, head: (b"x" * 600_000, head), id="too large"),
+        pytest.param(lambda body, head: (body + b"&z=" + b"x" * 600_000, head), id="too large, and begins as signed"),
     ],
 )
 async def test_forged_requests(scene: Scene, forge: Callable[[bytes, dict[str, str]], Any]) -> None:

@@ -126,6 +126,45 @@ async def test_a_refusal(service: Service, monkeypatch: pytest.MonkeyPatch, caps
     assert f"refused (you are unix:{getpass.getuser()}): you may not approve it" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("accepted", [True, False])
+async def test_nothing_that_is_told_obeys_the_terminal(
+    service: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], accepted: bool
+) -> None:
+    """The answer may quote the cluster, or another person."""
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    text = "the switch is on: \x1b]0;x\x07\x1b[2J\u202eall fine"
+    service.core.reply = lambda e: Reply(request_id=e.request_id, accepted=accepted, text=text)
+
+    await service.call("approve", "7f3a")
+    assert "\x1b" not in (out := capsys.readouterr().out)
+    assert "\u202e" not in out
+
+
+@pytest.mark.parametrize("name", ["", "../audit", "a b", "a/b", "7f3a?x=1", "\x1b[2J", "é" * 5_000, "\udcff"])
+async def test_what_is_no_plan(
+    service: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """Whatever is typed in place of an id: one line, exit code 2 or 1, and nothing of ours breaks."""
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    for words in (("describe", "plan"), ("runs", "describe"), ("approve",)):
+        service.core.reply = lambda e: Reply(request_id=e.request_id, accepted=False, text="there is no such plan")
+        assert await service.call(*words, name) in (1, 2)
+    said = capsys.readouterr()
+    assert "of ours broke" not in said.err
+    assert "\x1b" not in said.out + said.err
+
+
+async def test_a_token_that_no_header_can_carry_is_not_shown(
+    service: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It goes nowhere, and above all not into the words of the error."""
+    config = kubeconfig(tmp_path, '{token: "secret-part\\nX-Evil: 1"}')
+    await service.call("approve", "7f3a", "--kubeconfig", config)
+    said = capsys.readouterr()
+    assert service.core.asked == []
+    assert "secret-part" not in said.out + said.err
+
+
 async def test_as_a_person_of_the_cluster(service: Service, tmp_path: Path) -> None:
     """The kubeconfig's token goes along, over the socket and over HTTP on this host."""
     config = kubeconfig(tmp_path, "{token: good-token}")

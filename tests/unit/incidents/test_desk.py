@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from msgspec.structs import replace
 
@@ -341,6 +343,29 @@ def test_a_cause_that_ends_leaves_its_symptoms_as_their_own_incident(scene: Scen
     assert [(n.reason, n.anew) for n in later] == [("first_firing", True)]
     assert later[0].incident != green.incident
     assert (later[0].message.at - at(100)) == scene.settings.rehome_wait
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_a_symptom_that_is_only_kept_is_not_told_when_its_cause_ends(comes_back: bool) -> None:
+    """It is not true any more and ends by itself: nobody hears of it, unless it comes true again."""
+    kept_rule = replace(NO_ENDPOINTS, keep_firing=timedelta(minutes=5))
+    scene = Scene(rules=(SHORT, kept_rule))
+    scene.contexts[component()] = context(component(), PENDING, desired=4, ready=3, minimum=4, diagnosis=SHORTAGE)
+    scene.contexts[service()] = context(service(), PENDING)
+    cause, symptom = alert(SHORT, component()), alert(kept_rule, service(), since=1)
+    scene.step(0, fires(cause))
+    scene.step(1, fires(symptom, 1))
+    scene.step(5)
+    scene.step(90, fires(replace(symptom, false_since=at(90)), 90, again=True))
+    (green,) = scene.step(100, ends(cause, 100))
+    assert green.message.status == "resolved"
+
+    later = scene.until(200)
+    if comes_back:
+        later += scene.step(200, fires(symptom, 200, again=True)) + scene.until(300)
+    later += scene.until(390) + scene.step(390, ends(symptom, 390)) + scene.until(500)
+
+    assert [(n.reason, n.anew) for n in later][:1] == ([("first_firing", True)] if comes_back else [])
 
 
 def test_a_cause_found_later_takes_the_incident_over(scene: Scene) -> None:

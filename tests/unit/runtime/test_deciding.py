@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -178,3 +179,44 @@ async def test_the_same_command_twice_is_one_request(doors: Doors) -> None:
 
     first, again, other = (each.request_id for each in doors.core.asked)
     assert first == again != other
+
+
+async def test_a_request_that_comes_in_pieces(doors: Doors) -> None:
+    """Head and body travel in packets of their own."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for part in (b'{"verb": "approve", ', b'"plan": "7f3a0001", ', b'"hash": "h"}'):
+            yield part
+            await asyncio.sleep(0.02)
+
+    connector = aiohttp.UnixConnector(doors.unix)
+    async with (
+        aiohttp.ClientSession(connector=connector) as session,
+        session.post("http://localhost/decide", data=pieces()) as answer,
+    ):
+        assert answer.status == 200
+    assert len(doors.core.asked) == 1
+
+
+async def test_nobody_fills_the_trail(doors: Doors) -> None:
+    """Anybody with a token of the cluster may ask, and each refusal is kept: not more than so many a minute."""
+    statuses = [(await doors.post("/decide", APPROVE))[0] for _ in range(40)]
+    assert statuses == [200] * 30 + [429] * 10
+    assert len(doors.core.asked) == 30
+    assert (await doors.post("/decide", APPROVE, over="tcp", token=TOKEN))[0] == 200
+
+
+async def test_one_name_for_two_wishes_is_two_requests(doors: Doors) -> None:
+    """Who reuses the name of a request is not told about another plan."""
+    for plan in ("7f3a0001", "7f3a0002"):
+        await doors.post("/decide", {**APPROVE, "plan": plan, "request": "mine"})
+    await doors.post("/switch", {"on": True, "request": "mine"})
+    await doors.post("/switch", {"on": False, "request": "mine"})
+    assert len({event.request_id for event in doors.core.asked}) == 4
+
+
+async def test_more_than_a_decision_needs(doors: Doors) -> None:
+    """What is too long is said to be that, and nothing is decided by its beginning."""
+    status, said = await doors.post("/decide", {**APPROVE, "comment": "x" * 20_000})
+    assert (status, doors.core.asked) == (400, [])
+    assert "nothing was done" in said["error"]

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from sevenhop.channels.channel import PermanentDeliveryError, RetryableDeliveryError, UncertainDeliveryError
@@ -248,3 +249,26 @@ async def test_what_is_superseded_while_the_store_is_busy_is_not_sent(
 
     assert slack.delivered == ["i-1/slack/2"]
     assert slack.messages[0].anew
+
+
+async def test_an_edit_goes_to_the_newest_message(store: SqliteStore) -> None:
+    """
+    What was asked for while a post anew was under way names the older message; it is the newer one that is edited, also
+    by a process that comes after a crash, until the incident has ended.
+    """
+    slack = Script(["C/1", "C/2", "C/2"])
+    put(store, notify(1, anew=True))
+    async with delivering(store, {"slack": slack}) as (outbox, _):
+        await until(lambda: len(slack.messages) == 1)
+        put(store, msgspec.structs.replace(notify(2, anew=True), reference="C/1"))
+        outbox.nudge()
+        await until(lambda: len(slack.messages) == 2)
+    put(store, msgspec.structs.replace(notify(3), reference="C/1"))
+    async with delivering(store, {"slack": slack}) as (outbox, _):
+        await until(lambda: len(slack.messages) == 3)
+        put(store, msgspec.structs.replace(notify(4, status="resolved"), reference="C/1"))
+        outbox.nudge()
+        await until(lambda: len(slack.messages) == 4)
+
+    assert [told.reference for told in slack.messages] == ["", "C/1", "C/2", "C/2"]
+    assert not [row for row in store.rows() if row.table == outbox_module.SHOWN]

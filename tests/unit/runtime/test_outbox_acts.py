@@ -230,6 +230,25 @@ async def test_after_a_start_a_step_waits_until_things_are_seen(
     assert (says.calls, done_of(heard)[0].result) == ([(str(purpose), False)], StepResult.DONE)
 
 
+@pytest.mark.parametrize("purpose", [Purpose.UNDO, Purpose.RESTORE, Purpose.EXTEND])
+async def test_a_step_that_was_overtaken_keeps_nothing(store: SqliteStore, purpose: Purpose) -> None:
+    """The plan waits for another step by now: the old one is refused at once, and the new one is done."""
+    async with cluster() as c:
+        old = act(*scene.deployment(c), purpose=purpose, number=1)
+        new = act(*scene.deployment(c), purpose=Purpose.RESTORE, number=2)
+        put(store, old, new)
+    overtaken = Refusal(GuardName.APPROVED, "that is not what the plan waits for now")
+
+    def permit(step: Act, _: datetime) -> Permit | Refusal:
+        return overtaken if step.id == old.id else leave(step, seconds=3600)
+
+    async with acting(store, says := Says(StepResult.DONE), permit, speed=1) as heard:
+        await until(lambda: len(done_of(heard)) == 2)
+
+    assert [done.result for done in done_of(heard)] == [StepResult.REFUSED, StepResult.DONE]
+    assert says.calls == [("restore", False)]
+
+
 async def test_what_is_never_seen_is_refused_in_the_end(store: SqliteStore) -> None:
     """With the guard's own words."""
     async with cluster() as c:
@@ -253,6 +272,20 @@ async def test_steps_keep_their_order(store: SqliteStore) -> None:
 
     assert says.calls == [("apply", False), ("apply", False), ("undo", False)]
     assert [done.effect_id for done in done_of(heard)] == [step.id for step in steps]
+
+
+async def test_a_step_that_is_stuck_keeps_no_other_plan(store: SqliteStore) -> None:
+    """One donor's webhook is down for an hour; what another plan gives back goes on meanwhile."""
+    async with cluster() as c:
+        stuck = act(*scene.deployment(c), purpose=Purpose.RESTORE)
+        other = act(*scene.ray(c), purpose=Purpose.UNDO)
+        put(store, stuck, other)
+        says = Says(RetryableActError("webhook down", 3600.0), StepResult.DONE)
+        async with acting(store, says, speed=1) as heard:
+            await until(lambda: done_of(heard) != [])
+
+    assert [done.effect_id for done in done_of(heard)] == [other.id]
+    assert says.calls == [("restore", False), ("undo", False)]
 
 
 async def test_an_uncertain_step_is_delivered_as_uncertain(store: SqliteStore) -> None:

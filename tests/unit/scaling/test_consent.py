@@ -62,6 +62,16 @@ GITOPS = [
         R.GITOPS,
     ),
     Case(
+        "argo, and what was applied last has no bottom",
+        touched(
+            plain,
+            *DEPLOYMENT,
+            annotations={**applied(), "kubectl.kubernetes.io/last-applied-configuration": '{"spec":' * 99_999},
+        ),
+        "engine",
+        R.GITOPS,
+    ),
+    Case(
         "config sync",
         touched(plain, *DEPLOYMENT, annotations={"configmanagement.gke.io/managed": "enabled"}),
         "engine",

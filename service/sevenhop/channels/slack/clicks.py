@@ -131,7 +131,7 @@ def _with_wish(click: Click, action: _Action) -> Click:
         return replace(click, silence=duration, incident=incident)
     try:
         value = msgspec.json.decode(action.value, type=Value)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
         raise ClickError("a button whose value is not ours") from None
     if action.action_id == DETAILS:
         return replace(click, is_details=True, incident=value.incident)

@@ -16,6 +16,7 @@ from typing import Any
 
 from sevenhop.channels.channel import DeliveryError
 from sevenhop.channels.door import Front, Handler
+from sevenhop.channels.often import TOO_OFTEN, Often
 from sevenhop.channels.slack.api import SlackApi
 from sevenhop.channels.slack.clicks import Click, ClickError, Command, parse_click, parse_command
 from sevenhop.channels.slack.markup import cut_escaped, escaped, literal
@@ -47,6 +48,7 @@ class SlackDoor:
         self._clock = clock
         self._api = SlackApi(settings)
         self._people = SlackPeople(self._api, deciders, clock)
+        self._often = Often(clock)
         self._seen: dict[str, None] = {}
         self._working: set[asyncio.Task[None]] = set()
         self.refused = 0  # payloads that were not Slack's, or not of this workspace
@@ -85,20 +87,27 @@ class SlackDoor:
         """
         try:
             if kind == "slash_commands":
-                self._start(self._obey(parse_command(payload)))
+                command = parse_command(payload)
+                if self._is_first(f"command-{command.trigger_id}"):
+                    self._start(self._obey(command))
                 return ""
             click = parse_click(payload)
         except ClickError as error:
             self.refused += 1
             log.warning("slack: refused: %s", error)
             return ""
-        if click is None or click.request_id in self._seen:
-            return ""
-        self._seen[click.request_id] = None
+        if click is not None and self._is_first(click.request_id):
+            self._start(self._handle(click))
+        return ""
+
+    def _is_first(self, request: str) -> bool:
+        """Slack sends again what it believes lost: an old `resume` must not end a later `stop`."""
+        if request in self._seen:
+            return False
+        self._seen[request] = None
         while len(self._seen) > REMEMBERED:
             self._seen.pop(next(iter(self._seen)))
-        self._start(self._handle(click))
-        return ""
+        return True
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(self._carefully(work))
@@ -121,6 +130,9 @@ class SlackDoor:
             if not await self._people.is_ours(click.team):
                 self.refused += 1
                 log.warning("slack: refused: a click from another workspace")
+                return
+            if self._often.is_too_often(click.user):
+                await self._whisper(click.channel, click.user, TOO_OFTEN)
                 return
             person = await self._people.verified(click.user, click.user_name)
         except UnverifiedError as error:
@@ -191,6 +203,9 @@ class SlackDoor:
                 return
             if word not in ("stop", "resume"):
                 await self._whisper(command.channel_id, command.user_id, USAGE)
+                return
+            if self._often.is_too_often(command.user_id):
+                await self._whisper(command.channel_id, command.user_id, TOO_OFTEN)
                 return
             person = await self._people.verified(command.user_id, command.user_name)
         except UnverifiedError as error:

@@ -19,6 +19,8 @@ from pydantic import SecretStr
 from slack_sdk.signature import Clock as SignatureClock
 from slack_sdk.signature import SignatureVerifier
 
+from sevenhop.channels.body import read_body
+
 log = logging.getLogger("sevenhop.channels.slack")
 
 WINDOW_S = 300
@@ -71,9 +73,9 @@ class SlackEndpoint:
     async def _verified(self, request: web.Request) -> dict[str, str] | None:
         """The form; None if it is not from Slack, too old, or came before."""
         try:
-            body = await request.content.read(MAX_BODY + 1)
+            body = await read_body(request, MAX_BODY)
             form = self._read(body, request.headers)
-        except (ValueError, TypeError, UnicodeError) as error:
+        except (ValueError, TypeError, UnicodeError, TimeoutError) as error:
             # The verifier raises on hostile input instead of answering no.
             log.warning("slack: refused a request: %s", type(error).__name__)
             form = None

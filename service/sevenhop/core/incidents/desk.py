@@ -296,6 +296,7 @@ class IncidentDesk:
             unsettled |= self._members.look(fingerprint, contexts, now)
             place = self._places.of(fingerprint)
             if place is not None:
+                self._tell_sooner(place[0], alert, now)
                 self._mark_urgent(fingerprint, place[0])
                 touched.add(place[0])
         elif fingerprint in self._members:
@@ -328,7 +329,8 @@ class IncidentDesk:
                 continue
             self._mark_urgent(fingerprint, key)
             touched.add(key)
-            self._begin(key, home, now, rehomed=before is not None and not before[1])
+            is_rehomed = before is not None and not before[1]
+            self._begin(key, home, now, self._rehome_wait(fingerprint, now) if is_rehomed else self.settings.group_wait)
             self._note_place(fingerprint, home, now, is_cause=is_cause)
         return touched
 
@@ -357,11 +359,30 @@ class IncidentDesk:
 
     # Incidents open, change and end
 
-    def _begin(self, key: str, home: Home, now: datetime, *, rehomed: bool) -> None:
+    def _rehome_wait(self, fingerprint: str, now: datetime) -> timedelta:
+        """
+        How long a symptom whose cause has ended waits before it is told by itself.
+
+        One that is not true any more, and only kept, ends by itself: telling it then would be about nothing.
+        """
+        member = self._members[fingerprint]
+        wait = max(self.settings.rehome_wait, self.settings.group_wait)
+        if member.alert.false_since is None or member.rule is None:
+            return wait
+        return max(wait, member.alert.false_since + member.rule.keep_firing - now + self.settings.group_wait)
+
+    def _tell_sooner(self, key: str, alert: Alert, now: datetime) -> None:
+        """What was to end by itself is true again."""
+        incident = self._incidents.get(key)
+        if incident is None or incident.told or incident.tell_at is None or alert.false_since is not None:
+            return
+        if incident.tell_at > now + self.settings.rehome_wait:
+            self._put(replace(incident, tell_at=now + self.settings.group_wait))
+
+    def _begin(self, key: str, home: Home, now: datetime, wait: timedelta) -> None:
         incident = self._incidents.get(key)
         if incident is not None and incident.is_open:
             return
-        wait = max(self.settings.rehome_wait, self.settings.group_wait) if rehomed else self.settings.group_wait
         if incident is not None and lifecycle.is_same_episode(incident, now, self.settings):
             self._put(lifecycle.reopened(incident, now, wait))
             return

@@ -27,6 +27,7 @@ from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement.constraints import NODE_AFFINITY, SELECTOR, TAINT
 from sevenhop.core.placement.demand import demand_of
 from sevenhop.core.placement.selectors import compile_selector
+from sevenhop.core.words import whole
 
 CANARY = "sevenhop.dev/canary"
 HPAS = "HorizontalPodAutoscaler.autoscaling"
@@ -279,9 +280,9 @@ def budget_floor(budget: PodDisruptionBudget, desired: int | None) -> int | None
 
 def _amount(value: int | str, of: int) -> int:
     text = str(value)
-    if text.endswith("%") and text[:-1].isdecimal():
-        return -(-int(text[:-1]) * of // 100)
-    return int(text) if text.isdecimal() else 0
+    if text.endswith("%"):
+        return -(-max(0, whole(text[:-1]) or 0) * of // 100)
+    return max(0, whole(text) or 0)
 
 
 def _scaler_maxed(state: State, workload: Workload, part: Component, rows: Sequence[PodRow]) -> bool | Unknown:

@@ -9,6 +9,7 @@ import msgspec
 
 from sevenhop.core.objects.base import LabelSelector, SelectorRequirement
 from sevenhop.core.objects.pod import NodeSelector
+from sevenhop.core.words import whole
 
 Requirement = tuple[str, str, tuple[str, ...]]
 """(key, operator, values)"""
@@ -103,10 +104,7 @@ def meets(labels: Mapping[str, str], requirement: Requirement) -> bool:
 
 def _integer(text: str | None) -> int | None:
     # Go's strconv.ParseInt takes an optional sign and ASCII digits only; Python's int() takes more.
-    if text is None:
-        return None
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    return int(text) if digits.isascii() and digits.isdigit() else None
+    return whole(text) if text is not None else None
 
 
 class NodeTerm(msgspec.Struct, frozen=True, gc=False):

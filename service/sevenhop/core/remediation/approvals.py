@@ -42,12 +42,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     Attributes:
         case: As it is afterwards.
         is_stale: The plan does not fit the cluster any more; another may.
+        is_stranger: Whoever asked may not decide at all: that is for the audit, and no part of the plan's history.
     """
 
     case: Case
     accepted: bool
     text: str
     is_stale: bool = False
+    is_stranger: bool = False
 
 
 def decide(case: Case, event: Decided, playbook: Playbook | None, guards: Guards, now: datetime) -> Decision:
@@ -62,7 +64,9 @@ def decide(case: Case, event: Decided, playbook: Playbook | None, guards: Guards
         return Decision(case=case, accepted=known.accepted, text=known.text)
     against = _not_allowed(event.person, playbook, case, event)
     if against:
-        return _refused(case, event, now, against)
+        return Decision(case=case, accepted=False, text=against, is_stranger=True)
+    if event.plan_hash and event.plan_hash != case.plan.hash:
+        return _refused(case, event, now, f"plan {case.id} is not what you saw; look at it again")
     if event.verb is Verb.APPROVE:
         decision = _approve(case, event, playbook, guards, now)
     elif event.verb is Verb.REJECT:
@@ -96,8 +100,6 @@ def _not_allowed(person: Person, playbook: Playbook | None, case: Case, event: D
         return f"playbook {case.plan.playbook} is off or no more, so nobody may decide about plan {case.id}"
     if not person.is_one_of(playbook.approvers):
         return f"{name_of(person)} may not {event.verb} plans of {playbook.id}; ask one of its approvers"
-    if event.plan_hash and event.plan_hash != case.plan.hash:
-        return f"plan {case.id} is not what you saw; look at it again"
     return ""
 
 
@@ -172,7 +174,8 @@ def _undo(case: Case, event: Decided, now: datetime) -> Decision:
 def _extend(case: Case, event: Decided, now: datetime) -> Decision:
     if case.stage not in (Stage.LENT, Stage.EXTENSION) or case.lease_until is None:
         return _refused(case, event, now, f"{_as_it_is(case)}; there is no lease to extend")
-    until = max(case.lease_until, now) + case.plan.lease
+    # From now on: two who click at once, or one who clicks often, do not add up.
+    until = max(case.lease_until, now + case.plan.lease)
     text = f"lease extended by {name_of(event.person)} until {until:%Y-%m-%d %H:%M:%S} UTC"
     after = replace(case, stage=Stage.LENT, lease_until=until, extend_asked_at=None, extend_until=None, why=text)
     after = noted(after, now, "decision.extend", text, who_of(event.person, event.via))

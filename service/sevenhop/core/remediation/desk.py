@@ -276,6 +276,14 @@ class RemediationDesk:
             return
         playbook = self.settings.playbook(case.plan.playbook)
         decision = decide(case, event, playbook, lambda with_it: self._against(with_it, now), now)
+        if decision.is_stranger:
+            said = f"{event.verb} by {name_of(event.person)} refused: {decision.text}"
+            self._cases.note(now, What.REFUSED, said, who_of(event.person, event.via), case.id)
+            is_over = not buttons_of(case)
+            self._replies.append(
+                Reply(request_id=event.request_id, accepted=False, text=decision.text, is_over=is_over)
+            )
+            return
         after = self._put(decision.case, now)
         text = decision.text
         if decision.is_stale and after.state is PlanState.PROPOSED:

@@ -191,6 +191,9 @@ class Scene:
             self._apply(act)
         elif purpose.gives_back:
             self._give_back(act)
+        elif purpose is Purpose.EXTEND:
+            assert act.borrow is not None
+            self.scale(self.donor.spec.replicas or 0, encode_borrow(act.borrow))
         return self.answers(act, StepResult.DONE, "done")
 
     def answers(self, act: Act, result: StepResult, detail: str = "") -> StepDone:

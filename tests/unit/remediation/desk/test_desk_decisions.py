@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from sevenhop.core.events import Decided, Verb
+from sevenhop.core.events import Decided, SwitchSet, Verb
 from sevenhop.core.remediation.permit import Purpose
 from sevenhop.core.remediation.person import Person
 from sevenhop.core.remediation.states import PlanState
@@ -113,6 +113,51 @@ def test_two_people_must_agree_where_the_playbook_says_so() -> None:
     assert scene.decides(Verb.APPROVE, "bob").accepted
     assert scene.purposes() == [Purpose.DRY_RUN]
     assert scene.case().decided_by == "ann, bob"
+
+
+def test_one_human_in_two_places_is_not_two_people() -> None:
+    """Ann says yes in Slack and again as root of the host: nobody can tell that from two people, so it waits."""
+    both = replace(FREE, approvals=2, approvers=(*FREE.approvers, "unix:root", "kubernetes:bob@corp"))
+    scene = Scene(settings_of(both)).begin()
+    scene.decides(Verb.APPROVE, "ann")
+    root = Person(id="unix:root", name="root", verified_at=at(scene.seconds))
+    again = scene.decides(Verb.APPROVE, person=root)
+    assert "may be the same person" in again.text
+    assert scene.acts == {}
+    scene.decides(Verb.APPROVE, "bob")
+    assert scene.purposes() == [Purpose.DRY_RUN]
+
+
+def test_two_people_are_told_apart_by_their_addresses() -> None:
+    """Ann in Slack and Bob with his token both carry an e-mail address, so two have agreed."""
+    both = replace(FREE, approvals=2, approvers=(*FREE.approvers, "kubernetes:bob@corp"))
+    scene = Scene(settings_of(both)).begin()
+    scene.decides(Verb.APPROVE, person=person("ann", scene.seconds, is_same_as=("email:ann@corp",)))
+    bob = Person(id="kubernetes:bob@corp", is_same_as=("email:bob@corp",), verified_at=at(scene.seconds))
+    scene.decides(Verb.APPROVE, person=bob)
+    assert scene.purposes() == [Purpose.DRY_RUN]
+
+
+def test_what_people_write_stays_on_its_line() -> None:
+    """A name and a comment with line ends and escapes forge no further line, in history or in the audit."""
+    scene = Scene().begin()
+    evil = "no\n02:00:00 plan approved by root\x1b[2J\u202e"
+    scene.decides(Verb.REJECT, person=replace(person("ann", scene.seconds), name=evil), comment=evil)
+    texts = [record.text + record.who for record in scene.records] + [entry.text for entry in scene.case().entries]
+    assert all(text.isprintable() for text in texts)
+
+
+def test_who_may_not_decide_is_audited_and_heard_by_nobody_else() -> None:
+    """However often a guest clicks: each time a record, and no word in the incident's message or its history."""
+    scene = Scene().begin()
+    sent, history = len(scene.sent), scene.case().entries
+    for _ in range(25):
+        assert "may not approve" in scene.decides(Verb.APPROVE, "guest").text
+    scene.passes(20)
+    assert sum("guest may not approve" in text for text in scene.audited()) == 25
+    assert scene.records[-1].plan_id == scene.case().id
+    assert scene.case().entries == history
+    assert len(scene.sent) == sent
 
 
 def test_the_same_request_again_is_answered_the_same() -> None:
@@ -284,6 +329,21 @@ def test_what_the_guards_stop_before_the_dry_run_is_superseded_and_no_failure() 
     assert "nothing was changed" in scene.cases[0].why
     assert scene.engine.remediation.breaker.failures == ()
     assert scene.applied == []
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["at once", "after a restart"])
+def test_an_old_resume_does_not_end_a_later_stop(restarts: bool) -> None:
+    """The same request comes again, late, after somebody has said stop: the switch stays on."""
+    scene = Scene().begin()
+    resume = SwitchSet(at=at(scene.seconds), request_id="slack-1", person=person("ann", scene.seconds), is_on=False)
+    scene.asks(resume)
+    assert scene.switches(on=True, name="bob").accepted
+    if restarts:
+        scene.restart()
+    assert "is on now" in scene.asks(resume).text
+    assert scene.engine.remediation.switch.is_on
+    assert scene.switches(on=False).accepted
+    assert not scene.engine.remediation.switch.is_on
 
 
 def test_what_the_switch_stops_is_no_failure_of_the_run() -> None:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from sevenhop.core.events import StepResult, Verb
+from sevenhop.core.events import StepDone, StepResult, Verb
+from sevenhop.core.remediation.action import Edit, ObjectRef, Scale
 from sevenhop.core.remediation.borrowed import BORROWED
 from sevenhop.core.remediation.case import Stage
-from sevenhop.core.remediation.permit import Purpose
+from sevenhop.core.remediation.moment import Moment
+from sevenhop.core.remediation.permit import Purpose, Refusal
+from sevenhop.core.remediation.questions import targets_of
+from sevenhop.core.remediation.runs import after_step
 from sevenhop.core.remediation.states import PlanState
-from tests.builders import at, node
+from sevenhop.frameworks.scaling import SCALING
+from tests.builders import at, deployment, node
 from tests.unit.remediation.desk.desk_scene import FREE, Scene, lent, settings_of
 
 SHORT_LEASE = replace(FREE, lease=timedelta(minutes=30))
@@ -64,10 +70,67 @@ def test_extended_by_a_person_once_per_request() -> None:
     assert scene.decides(Verb.EXTEND, "bob", request_id="x").accepted
     until = scene.case().lease_until
     assert until == at(scene.seconds) + SHORT_LEASE.lease
+    scene.does(Purpose.EXTEND)
     scene.decides(Verb.EXTEND, "bob", request_id="x")
     assert scene.case().lease_until == until
     scene.passes(600)
-    assert scene.purposes()[-1] is Purpose.APPLY
+    assert scene.purposes()[-2:] == [Purpose.APPLY, Purpose.EXTEND]
+
+
+def test_an_extended_lease_outlives_our_state() -> None:
+    """The mark says the new end: with an emptied store the donor is left until then, and given back then."""
+    scene = _scene()
+    scene.until(_end(scene) + 3)
+    old = _end(scene)
+    scene.decides(Verb.EXTEND, "bob")
+    scene.does(Purpose.EXTEND)
+    new = _end(scene)
+    assert new > old + 1_000
+    scene.passes(3)
+    told = [line.text for line in scene.sent[-1].message.lines if line.label == "Plan is"]
+    assert f"{scene.case().lease_until:%H:%M:%S}" in told[0]  # and not the end that was told before
+    scene.restart(keep=False)
+    scene.until(new - 3)
+    assert scene.case().is_adopted
+    assert scene.undelivered == []
+    scene.until(new + 3)
+    scene.does(Purpose.RESTORE)
+    assert scene.donor.spec.replicas == 2
+
+
+def test_two_people_who_extend_at_once_extend_once() -> None:
+    """Both clicked below the same question: what is lent is owed within one lease from then, not two."""
+    scene = _scene()
+    scene.until(_end(scene) + 3)
+    assert scene.decides(Verb.EXTEND, "ann").accepted
+    scene.decides(Verb.EXTEND, "bob")
+    assert scene.case().lease_until == at(scene.seconds) + SHORT_LEASE.lease
+    for _ in range(5):
+        scene.decides(Verb.EXTEND, "bob")
+    assert scene.case().lease_until == at(scene.seconds) + SHORT_LEASE.lease
+
+
+@pytest.mark.parametrize("result", [StepResult.REFUSED, StepResult.UNKNOWN])
+def test_a_mark_that_cannot_be_extended_is_told(result: StepResult) -> None:
+    """The lease holds as it was decided; people hear what would happen if our state were lost."""
+    scene = _scene()
+    scene.decides(Verb.EXTEND, "bob")
+    end = _end(scene)
+    scene.answers(scene.next_act(), result, "admission refuses it")
+    assert "old end (admission refuses it)" in scene.case().entries[-1].text
+    scene.until(end - 3)
+    assert (scene.case().stage, scene.undelivered) == (Stage.LENT, [])
+
+
+def test_who_gives_back_while_the_mark_is_written_is_heard() -> None:
+    """The restore takes the place of the step that only writes a date; that one may not be done any more."""
+    scene = _scene()
+    scene.decides(Verb.EXTEND, "bob")
+    late = scene.next_act()
+    scene.decides(Verb.RESTORE, "ann")
+    assert isinstance(scene.engine.permit(late, at(scene.seconds)), Refusal)
+    scene.does(Purpose.RESTORE)
+    assert scene.case().state is PlanState.RESTORED
 
 
 def test_room_gives_it_back_early_once_it_stays() -> None:
@@ -212,6 +275,34 @@ def test_what_others_set_in_the_very_moment_of_the_restore_stays() -> None:
     assert scene.does(Purpose.RESTORE).result is StepResult.DONE
     assert scene.donor.spec.replicas == 3
     assert BORROWED not in scene.donor.metadata.annotations
+
+
+def test_one_donor_that_others_changed_does_not_keep_the_rest_from_theirs() -> None:
+    """Two gave; one was scaled by its owner while the restore was under way: the other one still gets its replica."""
+    scene = _scene()
+    scene.decides(Verb.RESTORE)
+    act = scene.next_act()
+    ranker = deployment("ranker", replicas=7, gpus=2)
+    scene.put(ranker)
+    ref = ObjectRef("Deployment.apps", "prod", "ranker", ranker.metadata.uid)
+    given: dict[str, Any] = {"subresource": "scale", "workload": ("prod", "ranker"), "component": "engine"}
+    other = Scale(target=ref, marked=ref, edits=(Edit("/spec/replicas", 4, 3),), before=4, after=3, **given)
+    case = scene.case()
+    case = replace(case, plan=replace(case.plan, actions=(*case.plan.actions, other)))
+    at_that = Moment(
+        now=at(scene.seconds),
+        state=scene.engine.inventory.state,
+        settings=scene.settings,
+        playbook=SHORT_LEASE,
+        goal=SHORT_LEASE.goal,
+    )
+    refused = StepDone(at=at(scene.seconds), effect_id=act.id, result=StepResult.REFUSED, detail="somebody changed it")
+    after = after_step(case, refused, at_that)
+    assert not after.is_over
+    assert after.retry_at is not None
+    targets = targets_of(at_that.state, SCALING, after, after.plan.actions, Purpose.RESTORE)
+    replicas = {target.ref.name: target.replicas for target in targets if target.ref.kind == "Deployment.apps"}
+    assert replicas == {"summarizer": 1, "ranker": 3}  # as we left them: the guards let it pass, and the 7 stay
 
 
 def test_a_mark_that_was_tampered_with_is_not_followed() -> None:

@@ -311,6 +311,16 @@ def test_details_arrive_as_they_are() -> None:
     }
 
 
+def test_a_line_without_a_bottom_is_named() -> None:
+    """
+    Whoever can write the file can write anything: it is one more changed line, not the end of the check.
+    """
+    sound = line_of(append(None, at=NOW, what="state", who="ann", text="one"))
+    found = verify_lines([sound, b'{"number":2,"data":{"a":' + b"[" * 100_000])
+
+    assert [(each.kind, "line 2" in each.text) for each in found] == [(AuditProblemKind.CHANGED, True)]
+
+
 def test_text_that_is_not_unicode_is_no_record() -> None:
     """
     A byte within a text that no encoding of Unicode has is told like every other change.

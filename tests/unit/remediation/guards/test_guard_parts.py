@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sevenhop.core.remediation.guards_breaker import COUNTS, Breaker, BreakerLimits, after_run, closed
 from sevenhop.core.remediation.guards_freeze import WEEKDAYS, Freeze, frozen_until
-from sevenhop.core.remediation.guards_people import humans, reached_at
+from sevenhop.core.remediation.guards_people import cannot_be_compared, humans, reached_at
 from sevenhop.core.remediation.person import Person
 from sevenhop.core.remediation.states import PlanState
 from tests.guard_questions import ANN, BOB, NOW, approval, plan
@@ -196,6 +196,29 @@ def test_humans_are_groups_of_shared_ids(ids: list[set[int]]) -> None:
 
     assert humans(people) == len({root(min(some)) for some in ids})
     assert humans(reversed(people)) == humans(people)
+
+
+@pytest.mark.parametrize(
+    ("ids", "count", "doubt"),
+    [
+        ([], 0, False),
+        ([("slack:1",)], 1, False),
+        ([("slack:1",), ("slack:2",)], 2, False),
+        ([("slack:1",), ("unix:root",)], 1, True),
+        ([("slack:1", "email:a"), ("kubernetes:b", "email:b")], 2, False),
+        ([("slack:1", "email:a"), ("kubernetes:a", "email:a")], 1, False),
+        ([("slack:1", "email:a"), ("kubernetes:a", "email:a"), ("kubernetes:b",)], 2, False),
+        ([("slack:1",), ("unix:root",), ("slack:2",)], 2, True),
+        ([("slack:1",), ("unix:root",), ("kubernetes:a",)], 1, True),
+    ],
+)
+def test_who_cannot_be_compared_counts_once(ids: list[tuple[str, ...]], count: int, doubt: bool) -> None:
+    """
+    Without a kind of id that both have nobody can say that they are two.
+    """
+    people = [Person(id=first, is_same_as=tuple(more)) for first, *more in ids]
+
+    assert (humans(people), cannot_be_compared(people)) == (count, doubt)
 
 
 def test_when_enough_had_approved() -> None:

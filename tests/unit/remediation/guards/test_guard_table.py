@@ -32,13 +32,14 @@ def test_no_guard_is_missing() -> None:
         (Purpose.APPLY, BEFORE_DOING),
         (Purpose.UNDO, BEFORE_GIVING_BACK),
         (Purpose.RESTORE, BEFORE_GIVING_BACK),
+        (Purpose.EXTEND, BEFORE_GIVING_BACK),
         (Purpose.READ_BACK, {GuardName.SAME_CLUSTER}),
     ],
     ids=str,
 )
 def test_which_guards_stand_before(purpose: Purpose, expected: set[GuardName]) -> None:
     """
-    All before doing, trying included; three before giving back; one before looking.
+    All before doing, trying included; three before giving back and extending; one before looking.
     """
     assert {guard.name for guard in GUARDS if purpose in guard.purposes} == expected
 

@@ -16,6 +16,7 @@ from math import log2
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.objects.base import condition
 from sevenhop.core.objects.pod import Pod
+from sevenhop.core.words import whole
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
@@ -38,7 +39,7 @@ def deletion_cost(pod: Pod) -> int:
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdecimal()) or (text.startswith("0") and text != "0"):
         return 0
-    cost = int(text)
+    cost = whole(text) or 0
     return cost if _LOWEST <= cost <= _HIGHEST else 0
 
 

@@ -1,0 +1,109 @@
+"""
+The composition root of the scaled runtime; the parts of one cluster are built as in `app.py`.
+
+    worker: settings → rulebook → parts → Faust, Kafka, Redis       edge: API server → Kubernetes source → Kafka
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TextIO
+
+import redis.asyncio as aioredis
+
+from sevenhop.actions.executor import ClusterExecutor
+from sevenhop.app import build_engine
+from sevenhop.channels import build_channel
+from sevenhop.core.engine import Engine
+from sevenhop.core.hops.failures_text import prepare
+from sevenhop.rulebook.load import Rulebook
+from sevenhop.runtime.acting import Acting
+from sevenhop.runtime.clock import Clock
+from sevenhop.runtime.embedded import Source
+from sevenhop.runtime.scaled.cell import Parts
+from sevenhop.runtime.scaled.edge import Edge
+from sevenhop.runtime.scaled.hands import Hands, Orders, RemoteTransport, Waiting
+from sevenhop.runtime.scaled.quiet import quieten
+from sevenhop.runtime.scaled.topics import Topics
+from sevenhop.runtime.scaled.worker import Worker
+from sevenhop.runtime.writing import ApiTransport
+from sevenhop.settings import Settings
+from sevenhop.sources.gpu_push.receiver import GpuPush
+from sevenhop.sources.kubernetes.api import ApiServer
+from sevenhop.sources.kubernetes.limits import Limits
+from sevenhop.sources.kubernetes.source import KubernetesSource
+from sevenhop.stores.redis_fence import connect as connect_redis
+from sevenhop.web.server import WebServer
+
+
+def build_worker(
+    settings: Settings,
+    rulebook: Callable[[], Rulebook],
+    topics: Topics,
+    client: aioredis.Redis,
+    orders: Orders,
+    clock: Clock,
+    on_end: Callable[[str], None],
+    stream: TextIO | None = None,
+) -> Worker:
+    """
+    Args:
+        rulebook: The rules that hold when an engine is built.
+        client: Of Redis (`redis_of`).
+        orders: Started.
+        on_end: Told why this process has to end.
+        stream: Where the console writes; None is the standard output.
+    """
+    prepare()
+    quieten()
+    channels = {
+        name: build_channel(receiver, clock=clock, stream=stream) for name, receiver in settings.receivers.items()
+    }
+    waiting = Waiting()
+
+    def build_acting(cluster: str, engine: Engine) -> Acting:
+        transport = RemoteTransport(cluster, orders.send, waiting, clock)
+        return Acting(ClusterExecutor(transport, clock), engine.permit, clock)
+
+    parts = Parts(
+        build_engine=lambda cluster: build_engine(settings, rulebook(), cluster),
+        channels=channels,
+        clock=clock,
+        silence=settings.runtime.edge_silence,
+        build_acting=build_acting,
+    )
+    return Worker(settings.kafka, settings.runtime, topics, parts, client, on_end, answers=waiting)
+
+
+def redis_of(settings: Settings) -> aioredis.Redis:
+    """The client that the settings ask for."""
+    redis = settings.redis
+    return connect_redis(redis.url, password=redis.password.get_secret_value(), ca=str(redis.ca or ""))
+
+
+def build_edge(
+    settings: Settings, topics: Topics, api: ApiServer, cluster: str, term: int, clock: Clock
+) -> tuple[Edge, list[Source]]:
+    """The edge of one cluster for one term, and its sources: the API server's objects, and orders to carry out."""
+    quieten()
+    kafka = settings.kafka
+    limits = Limits(
+        silence_s=settings.kubernetes.silence_limit.total_seconds(),
+        discovery_s=settings.kubernetes.discovery_interval.total_seconds(),
+    )
+    edge = Edge(cluster, term, kafka, topics, clock, buffered_events=settings.runtime.buffered_events)
+    sources: list[Source] = [
+        KubernetesSource(api, clock=clock, limits=limits),
+        Hands(cluster, kafka, topics, ApiTransport(api), clock),
+    ]
+    return edge, sources
+
+
+def build_agents_door(settings: Settings, push: GpuPush | None, ready: Callable[[], str]) -> WebServer | None:
+    """Where the agents of an edge's cluster send their samples, if the settings listen and name agents."""
+    web = settings.web
+    if push is None or not web.listen:
+        return None
+    return WebServer(
+        web.listen, certificate=web.tls_certificate, key=web.tls_key, posts=dict(push.routes()), ready=ready
+    )

@@ -1,0 +1,66 @@
+"""Records that could not be used: kept in a topic of their own, with the reason and where they stood."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from sevenhop.runtime.scaled.topics import Topics, client_options
+from sevenhop.settings_scaled import KafkaSettings
+
+log = logging.getLogger("sevenhop.dead-letters")
+
+_RETRY_S = 2.0
+
+
+class DeadLetters:
+    """
+    Attributes:
+        counts: Reason, cut to its first words, to the number of records.
+    """
+
+    def __init__(self, settings: KafkaSettings, topics: Topics) -> None:
+        self._settings = settings
+        self._topic = topics.dead
+        self._producer: Any = None
+        self.counts: dict[str, int] = {}
+
+    async def start(self) -> None:
+        from aiokafka import AIOKafkaProducer
+
+        self._producer = AIOKafkaProducer(**client_options(self._settings), acks="all", enable_idempotence=True)
+        await self._producer.start()
+
+    async def close(self) -> None:
+        if self._producer is not None:
+            await self._producer.stop()
+
+    async def put(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        reason: str,
+        *,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Iterable[tuple[str, bytes]] = (),
+    ) -> None:
+        """Keep one; returns once it is kept, however long that takes: only then the stream goes on behind it."""
+        from aiokafka.errors import KafkaError
+
+        word = reason.split(":", 1)[0]
+        self.counts[word] = self.counts.get(word, 0) + 1
+        log.error("record %s/%d@%d cannot be used and goes to %s: %s", topic, partition, offset, self._topic, reason)
+        where = f"{topic}/{partition}@{offset}".encode()
+        told = [*headers, ("reason", reason[:500].encode()), ("where", where)]
+        while True:
+            try:
+                await self._producer.send_and_wait(self._topic, key=key, value=value, headers=told)
+            except KafkaError as error:
+                log.error("%s cannot be written, the stream waits: %s", self._topic, error)
+                await asyncio.sleep(_RETRY_S)
+            else:
+                return

@@ -1,0 +1,190 @@
+"""
+The edge of one cluster: what its sources see goes into the topics, in the cluster's partition.
+
+    sources ──► buffer (bounded) ──► producer ──► objects, signals
+                  full: the sources wait, and a watch that has waited too long lists anew
+
+What is sent again after an error is the same again: the inventory's order (term, epoch, sequence) makes it nothing new.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from sevenhop.core.events import Event, Tick
+from sevenhop.runtime.codec import Record, encode
+from sevenhop.runtime.embedded import Source
+from sevenhop.runtime.scaled.leftovers import Leftovers, read_leftovers
+from sevenhop.runtime.scaled.terms import FROM_EDGE, in_term
+from sevenhop.runtime.scaled.topics import Topics, client_options, partition_of
+from sevenhop.settings_scaled import KafkaSettings
+
+log = logging.getLogger("sevenhop.edge")
+
+TICK_EVERY_S = 1.0
+_BATCH = 1000
+_FIRST_RETRY_S, _LONGEST_RETRY_S = 0.2, 5.0
+_ANSWER_WITHIN_MS = 10_000
+
+
+class Edge:
+    """
+    One term of one edge.
+
+    Args:
+        term: Higher than that of every edge before (`leader.Lease`, or the time).
+        now: The time, UTC.
+
+    Attributes:
+        stalled: Why nothing is sent now; empty while it is.
+        sent: Events that Kafka has stored.
+        stored: Topic to the offset behind the last of them.
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        term: int,
+        kafka: KafkaSettings,
+        topics: Topics,
+        now: Callable[[], datetime],
+        *,
+        buffered_events: int = 20_000,
+    ) -> None:
+        self.cluster = cluster
+        self.term = term
+        self._kafka = kafka
+        self._topics = topics
+        self._now = now
+        self._most = buffered_events
+        self._partition = partition_of(cluster, kafka.partitions)
+        self._buffer: deque[Event] = deque()
+        self._changed = asyncio.Condition()
+        self._producer: Any = None
+        self._leftovers = Leftovers({})
+        self.stalled = ""
+        self.sent = 0
+        self.stored: dict[str, int] = {}
+
+    @property
+    def buffered(self) -> int:
+        """Events that wait for Kafka."""
+        return len(self._buffer)
+
+    def why_not_ready(self) -> str:
+        """Empty while what is seen reaches Kafka."""
+        return self.stalled
+
+    async def run(self, sources: Sequence[Source]) -> None:
+        """
+        Until cancelled.
+
+        Raises:
+            ExceptionGroup: Of what failed in a source.
+        """
+        found = await read_leftovers(self._kafka, self._topics.objects, self._partition, self.cluster)
+        self._leftovers = Leftovers(found)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._send_all(), name="producer")
+                tasks.create_task(self._tick(), name="ticks")
+                for source in sources:
+                    tasks.create_task(source.run(self.emit), name=type(source).__name__)
+        finally:
+            await self._close()
+
+    async def emit(self, events: list[Event]) -> None:
+        """Hand on events in order; waits while the buffer is full."""
+        told = [in_term(event, self.term) if isinstance(event, FROM_EDGE) else event for event in events]
+        told = self._leftovers.with_deletions(told)
+        async with self._changed:
+            await self._changed.wait_for(lambda: len(self._buffer) < self._most)
+            self._buffer.extend(told)
+            self._changed.notify_all()
+
+    async def _tick(self) -> None:
+        """Says that somebody looks, and shows the worker a gap at the very end of the stream."""
+        while True:
+            await asyncio.sleep(TICK_EVERY_S)
+            if not self.stalled and len(self._buffer) < self._most:
+                await self.emit([Tick(at=self._now())])
+
+    async def _send_all(self) -> None:
+        while True:
+            async with self._changed:
+                await self._changed.wait_for(lambda: bool(self._buffer))
+                batch = [self._buffer[n] for n in range(min(_BATCH, len(self._buffer)))]
+            await self._send([encode(self.cluster, event) for event in batch])
+            async with self._changed:
+                for _ in batch:
+                    self._buffer.popleft()
+                self._changed.notify_all()
+
+    async def _send(self, records: list[Record]) -> None:
+        """Until Kafka has stored all of them."""
+        from aiokafka.errors import KafkaError
+
+        delay_s = _FIRST_RETRY_S
+        while True:
+            try:
+                producer = await self._ready()
+                sent = [await self._put(producer, topic, record) for record in records for topic in self._to(record)]
+                for stored in await asyncio.gather(*sent):
+                    self.stored[stored.topic] = max(self.stored.get(stored.topic, 0), stored.offset + 1)
+            except (KafkaError, OSError, TimeoutError) as error:
+                if not self.stalled:
+                    log.error("Kafka does not take what we see, it waits here: %s: %s", type(error).__name__, error)
+                self.stalled = f"Kafka: {type(error).__name__}: {error}"
+                await self._close()  # an idempotent producer that has failed once is not used again
+                await asyncio.sleep(delay_s)
+                delay_s = min(delay_s * 2, _LONGEST_RETRY_S)
+            else:
+                if self.stalled:
+                    log.warning("Kafka takes what we see again; %d events waited", len(self._buffer))
+                self.stalled = ""
+                self.sent += len(records)
+                return
+
+    def _to(self, record: Record) -> tuple[str, ...]:
+        if record.is_kept:
+            return (self._topics.objects,)
+        return self._topics.inputs if record.key is not None else (self._topics.signals,)
+
+    async def _put(self, producer: Any, topic: str, record: Record) -> Any:
+        return await producer.send(
+            topic, key=record.key, value=record.value, headers=record.headers, partition=self._partition
+        )
+
+    async def _ready(self) -> Any:
+        from aiokafka import AIOKafkaProducer
+
+        if self._producer is None:
+            producer = AIOKafkaProducer(
+                **client_options(self._kafka),
+                acks="all",
+                enable_idempotence=True,
+                linger_ms=2,
+                max_batch_size=256 * 1024,
+                request_timeout_ms=_ANSWER_WITHIN_MS,
+            )
+            try:
+                await producer.start()
+            except BaseException:
+                await producer.stop()
+                raise
+            self._producer = producer
+        return self._producer
+
+    async def _close(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            try:
+                async with asyncio.timeout(2.0):
+                    await producer.stop()
+            except Exception as error:  # noqa: BLE001  it is given up in any case
+                log.debug("producer: %s", error)

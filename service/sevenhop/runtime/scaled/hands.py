@@ -1,0 +1,235 @@
+"""
+Steps in a cluster, decided on a worker and carried out at the cluster's edge.
+
+The executor and its permit stay where the guards are, on the worker; what travels is each single request to the API
+server.  The edge sends it with its own credentials, so no worker holds any, and the edge's role bounds what can happen.
+
+    worker: executor ─► RemoteTransport ─► orders ─► edge: Hands ─► API server
+                              ▲                          │
+                              └──────── signals ◄────────┘
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from sevenhop.actions.transport import AnsweredError, LostAnswerError, NotSentError, Transport
+from sevenhop.core.events import Event
+from sevenhop.runtime.codec import VERSION, Answered
+from sevenhop.runtime.scaled.topics import Topics, client_options, partition_of
+from sevenhop.settings_scaled import KafkaSettings
+
+log = logging.getLogger("sevenhop.hands")
+
+ANSWER_WITHIN_S = 25.0
+"""Longer than the API server's own 15 s."""
+
+ORDER_LIVES = timedelta(seconds=20)
+"""An order that is found later is not carried out: nobody waits for it any more, and it may have been given anew."""
+
+METHODS = frozenset(("GET", "POST", "PUT", "PATCH"))
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """One request to the API server of a cluster."""
+
+    v: int = VERSION
+    cluster: str
+    request_id: str
+    until: datetime
+    method: str
+    path: str
+    params: dict[str, str] = {}
+    body: bytes | None = None
+    content_type: str = ""
+
+
+_orders = msgspec.json.Decoder(Order)
+
+Send = Callable[[str, Order], Awaitable[None]]
+"""Puts an order where its cluster's edge reads; `NotSentError`: surely not there, `LostAnswerError`: perhaps."""
+
+
+class Waiting:
+    """Requests of this worker that are not answered yet."""
+
+    def __init__(self) -> None:
+        self._futures: dict[str, asyncio.Future[Answered]] = {}
+
+    def expect(self, request_id: str) -> asyncio.Future[Answered]:
+        future: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
+        self._futures[request_id] = future
+        return future
+
+    def forget(self, request_id: str) -> None:
+        self._futures.pop(request_id, None)
+
+    def answered(self, event: Answered) -> None:
+        """Of a request that nobody waits for, nothing happens."""
+        future = self._futures.pop(event.request_id, None)
+        if future is not None and not future.done():
+            future.set_result(event)
+
+
+class RemoteTransport:
+    """A `Transport` to the API server of a cluster, by way of its edge."""
+
+    def __init__(self, cluster: str, send: Send, waiting: Waiting, now: Callable[[], datetime]) -> None:
+        self._cluster = cluster
+        self._send = send
+        self._waiting = waiting
+        self._now = now
+        self._name = secrets.token_hex(6)
+        self._numbers = count(1)
+
+    async def send(
+        self, method: str, path: str, params: Mapping[str, str], *, body: bytes | None = None, content_type: str = ""
+    ) -> bytes:
+        """See `Transport.send`."""
+        request_id = f"{self._name}-{next(self._numbers)}"
+        order = Order(
+            cluster=self._cluster,
+            request_id=request_id,
+            until=self._now() + ORDER_LIVES,
+            method=method,
+            path=path,
+            params=dict(params),
+            body=body,
+            content_type=content_type,
+        )
+        answer = self._waiting.expect(request_id)
+        try:
+            await self._send(self._cluster, order)
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                return _result(await answer)
+        except TimeoutError:
+            raise LostAnswerError(f"the edge of {self._cluster} did not answer within {ANSWER_WITHIN_S:g} s") from None
+        finally:
+            self._waiting.forget(request_id)
+
+
+def _result(answer: Answered) -> bytes:
+    if answer.outcome == "good":
+        return answer.body
+    if answer.outcome == "answered":
+        raise AnsweredError(answer.status, answer.reason, answer.message, answer.causes, answer.retry_after_s)
+    if answer.outcome == "not_sent":
+        raise NotSentError(answer.message)
+    raise LostAnswerError(answer.message)
+
+
+class Orders:
+    """A worker's way into the topic of orders."""
+
+    def __init__(self, settings: KafkaSettings, topics: Topics) -> None:
+        self._settings = settings
+        self._topics = topics
+        self._producer: Any = None
+
+    async def start(self) -> None:
+        from aiokafka import AIOKafkaProducer
+
+        self._producer = AIOKafkaProducer(
+            **client_options(self._settings), acks="all", enable_idempotence=True, request_timeout_ms=10_000
+        )
+        await self._producer.start()
+
+    async def close(self) -> None:
+        if self._producer is not None:
+            await self._producer.stop()
+
+    async def send(self, cluster: str, order: Order) -> None:
+        """See `Send`."""
+        from aiokafka.errors import KafkaError
+
+        place = partition_of(cluster, self._settings.partitions)
+        try:
+            await self._producer.send_and_wait(
+                self._topics.orders, key=cluster.encode(), value=msgspec.json.encode(order), partition=place
+            )
+        except KafkaError as error:
+            raise LostAnswerError(f"the order may not have reached the edge: {type(error).__name__}") from None
+
+
+class Hands:
+    """A source at the edge: takes orders for its cluster, from now on, and tells what came of them."""
+
+    def __init__(
+        self, cluster: str, settings: KafkaSettings, topics: Topics, transport: Transport, now: Callable[[], datetime]
+    ) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._topics = topics
+        self._transport = transport
+        self._now = now
+
+    async def run(self, emit: Callable[[list[Event]], Awaitable[None]]) -> None:
+        from aiokafka import AIOKafkaConsumer, TopicPartition
+
+        place = TopicPartition(self._topics.orders, partition_of(self._cluster, self._settings.partitions))
+        consumer = AIOKafkaConsumer(
+            **client_options(self._settings), group_id=None, enable_auto_commit=False, auto_offset_reset="latest"
+        )
+        await consumer.start()
+        try:
+            consumer.assign([place])
+            consumer.seek(place, (await consumer.end_offsets([place]))[place])
+            async with asyncio.TaskGroup() as tasks:
+                async for record in consumer:
+                    order = self._read(record.value)
+                    if order is not None:
+                        tasks.create_task(self._carry_out(order, emit))
+        finally:
+            await consumer.stop()
+
+    def _read(self, value: bytes | None) -> Order | None:
+        try:
+            order = _orders.decode(value or b"")
+        except msgspec.MsgspecError as error:
+            log.error("an order that cannot be read is left out: %s", error)
+            return None
+        if order.v > VERSION:
+            log.error("an order of format %d is left out: upgrade the edges", order.v)
+            return None
+        return order if order.cluster == self._cluster else None
+
+    async def _carry_out(self, order: Order, emit: Callable[[list[Event]], Awaitable[None]]) -> None:
+        await emit([await self.answer(order)])
+
+    async def answer(self, order: Order) -> Answered:
+        """Carry out one order."""
+        now = self._now()
+        common: dict[str, Any] = {"at": now, "request_id": order.request_id}
+        if now > order.until:
+            late_s = (now - order.until).total_seconds()
+            text = f"the order came {late_s:.0f} s too late (or the clocks of worker and edge differ)"
+            return Answered(**common, outcome="not_sent", message=text)
+        if order.method not in METHODS or not order.path.startswith(("/api/", "/apis/")) or ".." in order.path:
+            return Answered(**common, outcome="not_sent", message=f"{order.method[:10]}: not a request that is sent")
+        try:
+            body = await self._transport.send(
+                order.method, order.path, order.params, body=order.body, content_type=order.content_type
+            )
+        except AnsweredError as error:
+            return Answered(
+                **common,
+                outcome="answered",
+                status=error.status,
+                reason=error.reason,
+                message=error.message,
+                causes=error.causes,
+                retry_after_s=error.retry_after_s,
+            )
+        except NotSentError as error:
+            return Answered(**common, outcome="not_sent", message=str(error))
+        except LostAnswerError as error:
+            return Answered(**common, outcome="lost", message=str(error))
+        return Answered(**common, outcome="good", body=body)

@@ -1,0 +1,356 @@
+"""
+One partition on a worker: what Kafka brings and what we did ourselves, in one line, each step in one write.
+
+    rebuild   state from Redis, inventory from the compacted topic up to the stored offset; the stream waits meanwhile
+    run       records, outcomes and the passing of time → a step of each cluster's engine → state, effects and the next
+              offset in one fenced write → only then replies and deliveries
+
+A step is never done twice: its offset is stored with it, and what is below it is skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+import msgspec
+
+from sevenhop.core.alerts.rule import Rule
+from sevenhop.core.effects import Reply
+from sevenhop.core.engine import Step
+from sevenhop.core.events import Event
+from sevenhop.runtime.codec import RecordError, read
+from sevenhop.runtime.scaled.cell import Cell, Parts
+from sevenhop.runtime.scaled.topics import Topics
+from sevenhop.stores.redis import clusters_in
+from sevenhop.stores.redis_fence import Changes, Fence
+
+log = logging.getLogger("sevenhop.worker")
+
+WAITING = 2000
+"""Records that may wait; then the stream waits, and Kafka keeps what we have not read."""
+
+STEP_EVENTS = 200
+"""Events of one step: a few milliseconds, as in the embedded runtime."""
+
+LOOK_EVERY = timedelta(seconds=1)
+SHORTEST_WAIT_S = 0.005
+
+
+class Kafka(Protocol):
+    """What a partition needs of Kafka beside its stream."""
+
+    async def ends(self, topic: str) -> tuple[int, int]: ...
+
+    def records(self, topic: str, start: int, end: int) -> Any: ...
+
+    async def bury(self, topic: str, record: Any, reason: str) -> None: ...
+
+
+class Incoming(msgspec.Struct, frozen=True):
+    """A record; without an event only its offset counts."""
+
+    topic: str
+    offset: int
+    cluster: str
+    event: Event | None
+    record: Any = None
+
+
+class Own(msgspec.Struct, frozen=True):
+    """Something of this process: an outcome, a question; `stored` is told when it is."""
+
+    cluster: str
+    events: list[Event]
+    stored: asyncio.Future[None] | None = None
+    rules: tuple[Rule, ...] | None = None
+
+
+class PoisonError(Exception):
+    """The engine fails on these records, or on one of them; what it holds in memory is not to be trusted any more."""
+
+    def __init__(self, cluster: str, records: list[Incoming], error: Exception) -> None:
+        super().__init__(f"cluster {cluster}: {type(error).__name__}: {error}")
+        self.records = records
+
+
+class Partition:
+    """
+    Mutable; one task runs it, one feeds it.
+
+    Attributes:
+        next: Topic to the offset that the stream brings next.
+        is_ready: Rebuilt, and takes records.
+        careful_until: Topic to an offset up to which records are handled one by one.
+        skipped: Topic and offset of records that are buried already.
+        steps, stored_at: How many steps were stored, and when (of the loop's clock) the last one.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        fence: Fence,
+        topics: Topics,
+        parts: Parts,
+        kafka: Kafka,
+        standing: Sequence[Event] = (),
+    ) -> None:
+        """
+        Args:
+            standing: What every cluster is told when it begins; may change.
+        """
+        self.number = number
+        self.fence = fence
+        self._topics = topics
+        self._parts = parts
+        self._kafka = kafka
+        self._standing = standing
+        self.next: dict[str, int] = {}
+        self.cells: dict[str, Cell] = {}
+        self.is_ready = False
+        self.careful_until: dict[str, int] = {}
+        self.skipped: set[tuple[str, int]] = set()
+        self.observers: list[Callable[[str, Step], None]] = []
+        self.steps = 0
+        self._whole_at = 0
+        self._is_stepping = False
+        self._looked_at: datetime | None = None
+        self._queue: asyncio.Queue[Incoming | Own] = asyncio.Queue(maxsize=WAITING)
+        self._tasks: asyncio.TaskGroup | None = None
+        self._running: set[str] = set()
+        self._replies: dict[str, list[asyncio.Future[Reply]]] = {}
+
+    # What others hand in
+
+    async def put(self, item: Incoming) -> None:
+        """The next record of the stream; waits while we are behind."""
+        self.next[item.topic] = item.offset + 1
+        await self._queue.put(item)
+
+    async def emit(self, cluster: str, events: list[Event]) -> None:
+        if events:
+            await self._queue.put(Own(cluster, events))
+
+    async def emit_stored(self, cluster: str, events: list[Event]) -> None:
+        """The same, and returns when they are stored."""
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        await self._queue.put(Own(cluster, events, stored))
+        await stored
+
+    async def reload(self, rules: Iterable[Rule]) -> None:
+        """Go on with other rules in all clusters, stored like any other step."""
+        waiting = []
+        for cluster in list(self.cells):
+            stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            await self._queue.put(Own(cluster, [], stored, tuple(rules)))
+            waiting.append(stored)
+        for stored in waiting:
+            await stored
+
+    @property
+    def is_idle(self) -> bool:
+        """Everything that was taken is stored, and nothing waits to be delivered."""
+        is_told = not any(cell.store.receivers() for cell in self.cells.values())
+        return self.is_ready and not self._is_stepping and self._queue.empty() and is_told
+
+    @property
+    def waiting(self) -> int:
+        """Records and events that were taken and are not stored."""
+        return self._queue.qsize()
+
+    # Rebuilding
+
+    async def rebuild(self) -> None:
+        """
+        From nothing to where the stored state stands; the fence must be claimed.
+
+        Raises:
+            ReadError: Kafka went away; again later.
+            FencedError: The partition is another's.
+        """
+        self.is_ready, self.cells, self._queue = False, {}, asyncio.Queue(maxsize=WAITING)
+        self._running = set()
+        objects, signals = self._topics.inputs
+        _, end = await self._kafka.ends(objects)
+        start = await self._start(objects, end)
+        changes = Changes(offsets={objects: start, signals: await self._signals_start(signals)})
+        self._whole_at = end
+        now = self._parts.clock()
+        for cluster in sorted(clusters_in(self.fence.fields)):
+            cell = self._cell(cluster)
+            await cell.store.load_trail()
+            cell.load(changes, now)
+        async for batch in self._kafka.records(objects, 0, start):
+            for record in batch:
+                await self._take_back(objects, record)
+        now = self._parts.clock()
+        for cluster, cell in self.cells.items():
+            events = await cell.ask_channels()
+            if start >= end:
+                events += cell.sight.whole()
+            self._handle(changes, cluster, events, [], now)
+        self.next = dict(changes.offsets)
+        await self.fence.write(changes)
+        self.is_ready = True
+
+    async def _start(self, topic: str, end: int) -> int:
+        """Where the stream goes on.  Without a stored offset all that is there is history: the level counts."""
+        stored = self.fence.offsets.get(topic)
+        if stored is not None and stored > end:
+            log.error("%s/%d: was made anew: our place %d is behind its end %d", topic, self.number, stored, end)
+            stored = None
+        return end if stored is None else stored
+
+    async def _signals_start(self, topic: str) -> int:
+        first, end = await self._kafka.ends(topic)
+        stored = self.fence.offsets.get(topic)
+        if stored is None or stored > end:
+            return end  # what people decided before our state began is not decided again: they see that, and ask again
+        if stored < first:
+            log.error("%s/%d: %d records were dropped before we read them", topic, self.number, first - stored)
+        return max(stored, first)
+
+    async def _take_back(self, topic: str, record: Any) -> None:
+        if (topic, record.offset) in self.skipped:
+            return
+        try:
+            found = read(record.value, record.headers)
+        except RecordError:
+            return  # buried when the stream brought it
+        try:
+            self._cell(found.cluster).rebuild_from(found.event, self._parts.clock())
+        except Exception as error:
+            incoming = Incoming(topic, record.offset, found.cluster, found.event, record)
+            raise PoisonError(found.cluster, [incoming], error) from error
+
+    def _cell(self, cluster: str) -> Cell:
+        cell = self.cells.get(cluster)
+        if cell is None:
+            is_whole = self.is_ready and not self._is_behind()
+            cell = self.cells[cluster] = Cell(cluster, self._parts, self.fence, is_whole=is_whole)
+        return cell
+
+    def _is_behind(self) -> bool:
+        return self.fence.offsets.get(self._topics.objects, 0) < self._whole_at
+
+    # Running
+
+    async def run(self) -> None:
+        """
+        Until cancelled.
+
+        Raises:
+            ExceptionGroup: Of a `FencedError`, a `PoisonError`, or what else failed.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            self._run_cells()
+            while True:
+                batch = await self._next()
+                await self._step(batch)
+                self._is_stepping = False
+
+    def _run_cells(self) -> None:
+        assert self._tasks is not None
+        for cluster, cell in self.cells.items():
+            if cluster not in self._running:
+                self._running.add(cluster)
+
+                async def emit(events: list[Event], of: str = cluster) -> None:
+                    await self.emit(of, events)
+
+                self._tasks.create_task(cell.run(emit), name=f"cell {cluster}")
+                self._tasks.create_task(self.emit(cluster, list(self._standing)))
+
+    async def _next(self) -> list[Incoming | Own]:
+        wakes = [cell.wake for cell in self.cells.values() if cell.wake is not None]
+        now = self._parts.clock()
+        wait_s = min([LOOK_EVERY, *(wake - now for wake in wakes)]) / timedelta(seconds=1)
+        try:
+            async with asyncio.timeout(self._parts.clock.real_s(max(wait_s, SHORTEST_WAIT_S))):
+                first = await self._queue.get()
+        except TimeoutError:
+            return []
+        self._is_stepping = True
+        batch = [first]
+        most = 1 if self._is_careful(first) else STEP_EVENTS
+        while len(batch) < most and not self._queue.empty():
+            batch.append(self._queue.get_nowait())
+        return batch
+
+    def _is_careful(self, item: Incoming | Own) -> bool:
+        return isinstance(item, Incoming) and item.offset < self.careful_until.get(item.topic, 0)
+
+    async def _step(self, batch: Sequence[Incoming | Own]) -> None:
+        now = self._parts.clock()
+        changes = Changes()
+        events: dict[str, list[Event]] = {}
+        records: dict[str, list[Incoming]] = {}
+        for item in batch:
+            if isinstance(item, Incoming):
+                changes.offsets[item.topic] = item.offset + 1
+                if item.event is not None:
+                    taken = self._cell(item.cluster).sight.take(item.event, now)
+                    events.setdefault(item.cluster, []).extend(taken)
+                    records.setdefault(item.cluster, []).append(item)
+            elif item.cluster in self.cells:
+                events.setdefault(item.cluster, []).extend(item.events)
+        self._see(changes, events, now)
+        steps = {
+            cluster: self._handle(changes, cluster, events.get(cluster, []), records.get(cluster, []), now)
+            for cluster, cell in self.cells.items()
+            if cluster in events or (cell.wake is not None and cell.wake <= now)
+        }
+        steps |= self._reloaded(changes, batch, now)
+        if changes.fields or changes.offsets or changes.audit:
+            await self.fence.write(changes)
+        self.steps += 1
+        self._run_cells()
+        for cluster, step in steps.items():
+            self._tell(cluster, step)
+        for item in batch:
+            if isinstance(item, Own) and item.stored is not None and not item.stored.done():
+                item.stored.set_result(None)
+        await asyncio.sleep(0)
+
+    def _see(self, changes: Changes, events: dict[str, list[Event]], now: datetime) -> None:
+        """What nobody says: that the stream has caught up, and that an edge is silent."""
+        is_whole = changes.offsets.get(self._topics.objects, 0) >= self._whole_at
+        is_due = self._looked_at is None or now - self._looked_at >= LOOK_EVERY
+        if is_due:
+            self._looked_at = now
+        for cluster, cell in self.cells.items():
+            found = (cell.sight.whole() if is_whole else []) + (cell.sight.look(now) if is_due else [])
+            if found:
+                events.setdefault(cluster, []).extend(found)
+
+    def _handle(
+        self, changes: Changes, cluster: str, events: list[Event], records: list[Incoming], now: datetime
+    ) -> Step:
+        try:
+            return self.cells[cluster].handle(changes, events, now)
+        except Exception as error:
+            raise PoisonError(cluster, records, error) from error
+
+    def _reloaded(self, changes: Changes, batch: Sequence[Incoming | Own], now: datetime) -> dict[str, Step]:
+        steps = {}
+        for item in batch:
+            if isinstance(item, Own) and item.rules is not None and item.cluster in self.cells:
+                cell = self.cells[item.cluster]
+                step, _ = cell.engine.reload(item.rules, now)
+                cell.stage(changes, step, (), now)
+                steps[item.cluster] = step
+        return steps
+
+    def _tell(self, cluster: str, step: Step) -> None:
+        if step.effects:
+            self.cells[cluster].outbox.nudge()
+        for reply in step.replies:
+            for answer in self._replies.pop(reply.request_id, ()):
+                if not answer.done():
+                    answer.set_result(reply)
+        for observe in self.observers:
+            observe(cluster, step)

@@ -1,0 +1,325 @@
+"""
+The worker: Faust shares the partitions among the workers; each partition is claimed, rebuilt and run.
+
+    revoked ─► assigned ─► claim each (Redis) ─┬─ nobody wrote meanwhile: goes on where it was
+                                               └─ else: rebuilt in the background, its input paused
+
+Faust's commits are for lag displays only.  Where the stream stands is in Redis, in the same write as the state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import redis.asyncio as aioredis
+
+from sevenhop.core.alerts.rule import Rule
+from sevenhop.core.events import Event
+from sevenhop.runtime.codec import Answered, RecordError, read
+from sevenhop.runtime.scaled.cell import Parts
+from sevenhop.runtime.scaled.dead_letters import DeadLetters
+from sevenhop.runtime.scaled.hands import Waiting
+from sevenhop.runtime.scaled.partition import Incoming, Partition, PoisonError
+from sevenhop.runtime.scaled.reader import ReadError, ends_of, read_range
+from sevenhop.runtime.scaled.stream import Stream
+from sevenhop.runtime.scaled.topics import Topics, partition_of
+from sevenhop.settings_scaled import KafkaSettings, RuntimeSettings
+from sevenhop.stores.redis_fence import Fence, FencedError
+
+log = logging.getLogger("sevenhop.worker")
+
+READ_AGAIN_S = 1.0
+
+
+class WorkerError(Exception):
+    """The worker cannot go on in this process; state is safe, and another start goes on from it."""
+
+
+class _Beside(msgspec.Struct, frozen=True):
+    """Kafka beside the stream, for one partition."""
+
+    settings: KafkaSettings
+    number: int
+    dead: DeadLetters
+
+    async def ends(self, topic: str) -> tuple[int, int]:
+        return await ends_of(self.settings, topic, self.number)
+
+    def records(self, topic: str, start: int, end: int) -> Any:
+        return read_range(self.settings, topic, self.number, start, end)
+
+    async def bury(self, topic: str, record: Any, reason: str) -> None:
+        await self.dead.put(
+            topic,
+            self.number,
+            record.offset,
+            reason,
+            key=record.key,
+            value=record.value,
+            headers=_headers(record.headers),
+        )
+
+
+class Worker:
+    """
+    Args:
+        on_end: Called once with why this process has to end.
+
+    Attributes:
+        partitions: Those that are ours, by number.
+        answers: Requests to the edges that are not answered yet.
+        rebuilds, kept: Of partitions at rebalances.
+    """
+
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        runtime: RuntimeSettings,
+        topics: Topics,
+        parts: Parts,
+        client: aioredis.Redis,
+        on_end: Callable[[str], None],
+        *,
+        answers: Waiting | None = None,
+    ) -> None:
+        self._kafka = kafka
+        self._clusters = frozenset(runtime.clusters)
+        self._topics = topics
+        self._parts = parts
+        self._client = client
+        self._on_end = on_end
+        self._dead = DeadLetters(kafka, topics)
+        self._stream = Stream(kafka, topics, self)
+        self._fences: dict[int, Fence] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._rebalancing = False
+        self.partitions: dict[int, Partition] = {}
+        self.answers = answers or Waiting()
+        self.rebuilds = 0
+        self.kept = 0
+        self._standing: list[Event] = []
+        self.on_partition: list[Callable[[Partition], None]] = []
+
+    @property
+    def dead_letters(self) -> dict[str, int]:
+        """Reason to the number of records."""
+        return self._dead.counts
+
+    @property
+    def stalled(self) -> str:
+        """Why input is not taken; empty while it is."""
+        return next((fence.stalled for fence in self._fences.values() if fence.stalled), "")
+
+    async def run(self) -> None:
+        """
+        Until cancelled.
+
+        Raises:
+            WorkerError: The stream ended by itself.
+        """
+        await self._dead.start()
+        try:
+            await self._stream.run()
+        finally:
+            for number in list(self.partitions):
+                await self._drop(number)
+            await self._dead.close()
+
+    async def reload(self, rules: Iterable[Rule]) -> None:
+        """Go on with other rules in every cluster."""
+        rules = tuple(rules)
+        for partition in list(self.partitions.values()):
+            if partition.is_ready:
+                await partition.reload(rules)
+
+    async def emit(self, cluster: str, events: list[Event]) -> bool:
+        """Hand events to a cluster that is ours; False if it is not."""
+        partition = self.partitions.get(partition_of(cluster, self._kafka.partitions))
+        if partition is None or not partition.is_ready:
+            return False
+        await partition.emit(cluster, events)
+        return True
+
+    async def emit_to_all(self, events: list[Event]) -> None:
+        """What holds for every cluster, such as the state of the rulebook; those that come later are told too."""
+        self._standing[:] = events
+        for partition in list(self.partitions.values()):
+            if partition.is_ready:
+                for cluster in list(partition.cells):
+                    await partition.emit(cluster, events)
+
+    def lag(self) -> dict[int, int]:
+        """Partition to records that are there and were not taken yet."""
+        return self._stream.lag()
+
+    def now(self) -> datetime:
+        """The runtime's time."""
+        return self._parts.clock()
+
+    def progress(self) -> tuple[object, bool]:
+        """For the watchdog: what differs once something was stored, and whether anything waits that we hold up."""
+        done = tuple(sorted((number, partition.steps) for number, partition in self.partitions.items()))
+        waits = any(partition.waiting for partition in self.partitions.values()) or any(self._stream.lag().values())
+        return (done, self.rebuilds), waits and not self.stalled
+
+    # What the stream asks (see `stream.Taker`)
+
+    def revoked(self) -> None:
+        self._rebalancing = True
+
+    async def assigned(self, numbers: set[int]) -> None:
+        """Claim every partition that is ours now, also those that were before: others may have had them in between."""
+        for number in set(self.partitions) - numbers:
+            await self._drop(number)
+            self._fences.pop(number, None)
+        for number in sorted(numbers):
+            fence = self._fences.setdefault(number, Fence(self._client, f"p{number}"))
+            stands = await fence.claim()
+            partition = self.partitions.get(number)
+            if stands and partition is not None and partition.is_ready and not self._tasks[number].done():
+                self.kept += 1
+                continue
+            await self._drop(number)
+            self._begin(number, fence)
+        self._rebalancing = False
+        log.info("partitions: %s", ", ".join(map(str, sorted(numbers))) or "none")
+
+    def next_offsets(self, number: int) -> dict[str, int]:
+        """Where the stream of a partition goes on; empty while that is not known, and it is to be paused."""
+        partition = self.partitions.get(number)
+        return dict(partition.next) if partition is not None and partition.is_ready else {}
+
+    async def take(self, topic: str, number: int, message: Any) -> None:
+        """
+        One record of the stream.
+
+        Nothing is trusted that the delivery order says: what is below the expected offset was taken before, and what
+        is missing below it is read first (a batch that Faust had fetched before a pause was never delivered once).
+        """
+        partition = self.partitions.get(number)
+        if partition is None or not partition.is_ready:
+            return  # it is brought again once the partition is rebuilt
+        expected = partition.next[topic]
+        if message.offset < expected:
+            return
+        if message.offset > expected:
+            async for batch in read_range(self._kafka, topic, number, expected, message.offset):
+                for record in batch:
+                    if self.partitions.get(number) is not partition or not partition.is_ready:
+                        return
+                    await self._take(partition, topic, record)
+        if self.partitions.get(number) is partition and partition.is_ready:
+            await self._take(partition, topic, message)
+
+    async def _take(self, partition: Partition, topic: str, record: Any) -> None:
+        event: Event | None = None
+        cluster = ""
+        if (topic, record.offset) not in partition.skipped:
+            try:
+                found = read(record.value, _headers(record.headers))
+                cluster, event = found.cluster, found.event
+                self._check_place(cluster, partition.number)
+                if isinstance(event, Answered):
+                    self.answers.answered(event)
+                    event = None
+            except RecordError as error:
+                event = None
+                await _Beside(self._kafka, partition.number, self._dead).bury(topic, record, str(error))
+        await partition.put(Incoming(topic, record.offset, cluster, event, record))
+
+    def _check_place(self, cluster: str, number: int) -> None:
+        if self._clusters and cluster not in self._clusters:
+            raise RecordError(f"unknown cluster: {cluster[:80]!r} is not in runtime.clusters")
+        home = partition_of(cluster, self._kafka.partitions)
+        if home != number:
+            raise RecordError(f"wrong partition: {cluster[:80]!r} belongs into {home}; kafka.partitions differs there")
+
+    # One partition
+
+    def _begin(self, number: int, fence: Fence) -> None:
+        beside = _Beside(self._kafka, number, self._dead)
+        partition = Partition(number, fence, self._topics, self._parts, beside, self._standing)
+        for tell in self.on_partition:
+            tell(partition)
+        self.partitions[number] = partition
+        self._stream.pause(number)
+        self._tasks[number] = asyncio.create_task(self._serve(partition, beside), name=f"partition {number}")
+
+    async def _drop(self, number: int) -> None:
+        task = self._tasks.pop(number, None)
+        self.partitions.pop(number, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _serve(self, partition: Partition, beside: _Beside) -> None:
+        try:
+            while True:
+                try:
+                    await self._rebuild(partition)
+                    await partition.run()
+                except* PoisonError as group:
+                    await self._isolate(partition, beside, _first(group))
+        except* FencedError as group:
+            if not self._rebalancing:
+                self._on_end(f"{_first(group)}; ending: another start claims anew")
+        except* Exception as group:
+            error = _first(group)
+            log.critical("partition %d: %s", partition.number, error, exc_info=error)
+            self._on_end(f"partition {partition.number}: {type(error).__name__}: {error}")
+
+    async def _rebuild(self, partition: Partition) -> None:
+        began = asyncio.get_running_loop().time()
+        while True:
+            try:
+                await partition.rebuild()
+            except ReadError as error:
+                log.warning("partition %d is not rebuilt yet: %s", partition.number, error)
+                await asyncio.sleep(READ_AGAIN_S)
+            else:
+                break
+        self.rebuilds += 1
+        await self._stream.resume(partition.number, partition.next)
+        took = asyncio.get_running_loop().time() - began
+        log.info("partition %d: rebuilt in %.2f s, %d clusters", partition.number, took, len(partition.cells))
+
+    async def _isolate(self, partition: Partition, beside: _Beside, poison: PoisonError) -> None:
+        """
+        A record that the engine fails on must not stop the others.
+
+        Raises:
+            PoisonError: It fails without any record: nothing can be left out.
+        """
+        self._stream.pause(partition.number)
+        partition.is_ready = False
+        if not poison.records:
+            raise poison
+        if len(poison.records) == 1:
+            found = poison.records[0]
+            await beside.bury(found.topic, found.record, f"engine: {poison}")
+            partition.skipped.add((found.topic, found.offset))
+            return
+        count = len(poison.records)
+        log.error("partition %d: %s; its %d records are tried one by one", partition.number, poison, count)
+        for found in poison.records:
+            known = partition.careful_until.get(found.topic, 0)
+            partition.careful_until[found.topic] = max(known, found.offset + 1)
+
+
+def _first(group: BaseExceptionGroup[Any]) -> Any:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _headers(headers: Any) -> list[tuple[str, bytes]]:
+    """Faust has a mapping, aiokafka a list."""
+    if not headers:
+        return []
+    return list(headers.items()) if hasattr(headers, "items") else list(headers)

@@ -1,0 +1,118 @@
+"""Requests of a worker, carried out by an edge: every way in which one ends means the same on both sides."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from sevenhop.actions.transport import AnsweredError, LostAnswerError, NotSentError
+from sevenhop.runtime.codec import Answered, encode, read
+from sevenhop.runtime.scaled import hands
+from sevenhop.runtime.scaled.hands import ORDER_LIVES, Hands, Order, RemoteTransport, Waiting
+from sevenhop.runtime.scaled.topics import topics_of
+from sevenhop.settings_scaled import KafkaSettings
+
+NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
+KAFKA = KafkaSettings(servers=["unused:9092"])
+
+
+class Api:
+    """A transport that does as it is told."""
+
+    def __init__(self, answer: bytes | Exception = b"{}") -> None:
+        self.answer = answer
+        self.asked: list[tuple[str, str, dict[str, str], bytes | None, str]] = []
+
+    async def send(
+        self, method: str, path: str, params: Mapping[str, str], *, body: bytes | None = None, content_type: str = ""
+    ) -> bytes:
+        self.asked.append((method, path, dict(params), body, content_type))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+class Wire:
+    """Both topics as they would carry it: what is sent is bytes."""
+
+    def __init__(self, api: Api, now: datetime = NOON) -> None:
+        self.waiting = Waiting()
+        self.hands = Hands("prod", KAFKA, topics_of(KAFKA), api, lambda: now)
+        self.transport = RemoteTransport("prod", self.send, self.waiting, lambda: NOON)
+
+    async def send(self, _cluster: str, order: Order) -> None:
+        found = self.hands._read(msgspec.json.encode(order))
+        if found is not None:
+            record = encode("prod", await self.hands.answer(found))
+            event = read(record.value).event
+            assert isinstance(event, Answered)
+            self.waiting.answered(event)
+
+
+async def test_a_request_arrives_as_it_was_asked() -> None:
+    """Method, path, parameters, body and content type; and the body of the answer comes back."""
+    api = Api(b'{"kind":"Deployment"}\xff')
+    body = await Wire(api).transport.send(
+        "PATCH", "/apis/apps/v1/x", {"dryRun": "All"}, body=b"\x00[1]", content_type="application/json-patch+json"
+    )
+    assert body == b'{"kind":"Deployment"}\xff'
+    assert api.asked == [("PATCH", "/apis/apps/v1/x", {"dryRun": "All"}, b"\x00[1]", "application/json-patch+json")]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [AnsweredError(409, "Conflict", "changed", ("a budget",), 3.0), NotSentError("no route"), LostAnswerError("cut")],
+    ids=lambda error: type(error).__name__,
+)
+async def test_each_failure_is_the_same_failure(error: Exception) -> None:
+    """What surely did not happen stays certain, what may have happened stays in doubt."""
+    with pytest.raises(type(error)) as caught:
+        await Wire(Api(error)).transport.send("GET", "/api/v1/nodes", {})
+    assert vars(caught.value) == vars(error)
+
+
+async def test_an_old_order_is_not_carried_out() -> None:
+    """Nobody waits for it any more, and it may have been given anew."""
+    api = Api()
+    wire = Wire(api, now=NOON + ORDER_LIVES + timedelta(seconds=1))
+    with pytest.raises(NotSentError, match="too late"):
+        await wire.transport.send("PATCH", "/apis/apps/v1/x", {})
+    assert not api.asked
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("DELETE", "/api/v1/nodes/a"), ("GET", "/metrics"), ("GET", "/api/v1/../../metrics"), ("GET", "http://x/api/v1")],
+)
+async def test_only_requests_to_the_api_are_sent(method: str, path: str) -> None:
+    """An edge sends no other, whoever writes into the topic."""
+    api = Api()
+    with pytest.raises(NotSentError):
+        await Wire(api).transport.send(method, path, {})
+    assert not api.asked
+
+
+async def test_an_edge_that_does_not_answer_leaves_it_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have been carried out."""
+    monkeypatch.setattr(hands, "ANSWER_WITHIN_S", 0.05)
+
+    async def lose(_cluster: str, _order: Order) -> None:
+        await asyncio.sleep(0)
+
+    transport = RemoteTransport("prod", lose, Waiting(), lambda: NOON)
+    with pytest.raises(LostAnswerError, match="did not answer"):
+        await transport.send("GET", "/api/v1/nodes", {})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"?", None, b'{"cluster":"other","request_id":"1","until":"2026-11-30T12:00:00Z","method":"GET","path":"/api/"}',
+     b'{"v":9,"cluster":"prod","request_id":"1","until":"2026-11-30T12:00:00Z","method":"GET","path":"/api/"}'],
+)  # fmt: skip
+def test_orders_of_others_and_of_the_future_are_left_alone(value: bytes | None) -> None:
+    """An edge acts in its own cluster, on what it understands."""
+    assert Wire(Api()).hands._read(value) is None
