@@ -133,10 +133,11 @@ def test_a_plan_places_the_pods_that_it_was_for(played: list[Played]) -> None:
     missed = [each for each in offered if each.missing and not each.refused and not each.says_so]
     warned = [each for each in offered if each.says_so]
     overtaken = [each for each in warned if each.missing and not each.refused]
+    helped = len(offered) - len(missed) - len(overtaken) - len(refused)
     reasons = Counter(each.why.partition(":")[0] for each in played if each.plan is None)
     print(
-        f"\n{len(played)} clusters: {len(offered)} plans, {len(offered) - len(missed) - len(overtaken) - len(refused)} placed "
-        f"all; {len(warned)} said that others may come first, of which {len(overtaken)} were overtaken; "
+        f"\n{len(played)} clusters: {len(offered)} plans, {helped} placed all; "
+        f"{len(warned)} said that others may come first, of which {len(overtaken)} were overtaken; "
         f"no plan: {dict(reasons)}"
     )
     for each in [*missed, *overtaken]:

@@ -110,12 +110,18 @@ def add_parser(commands: Any) -> None:
     add_namespace_options(parser)
     add_cluster_options(parser)
     parser.add_argument("-o", "--output", choices=FORMATS, default="table")
+    parser.add_argument("--all-clusters", action="store_true", help="what all workers of the scaled runtime have said")
     parser.add_argument("--gpu", default="", metavar="PRODUCT", help="only what has or wants such GPUs, such as H100")
     parser.add_argument("--sort", default="", metavar="FIELD", help="numbers the largest first: reclaimable, gpus, …")
 
 
 def run(args: argparse.Namespace) -> int:
     settings = settings_of(args)
+    if args.all_clusters:
+        rows = ask_service(settings.state, "GET", f"/fleet/{args.what}")
+        if rows is None:
+            raise UsageError("no worker runs here: run the command on a worker's host, with its --state")
+        return show(rows, args)
     rows = ask_service(settings.state, "GET", f"/get/{args.what}")
     if rows is not None:
         return show(rows, args)
@@ -143,7 +149,10 @@ def show(rows: list[dict[str, Any]], args: argparse.Namespace) -> int:
     rows = sorted_by(with_gpu(rows, args.gpu), args.sort)
     if args.output in ("table", "wide"):
         rows = [for_people(row) for row in rows]
-    print(listing(rows, COLUMNS[args.what], args.output, nothing=f"No {args.what}."))
+    columns = COLUMNS[args.what]
+    if rows and "cluster" in rows[0] and columns[0].field != "cluster":
+        columns = [Column("CLUSTER", "cluster"), *columns]
+    print(listing(rows, columns, args.output, nothing=f"No {args.what}."))
     return 0
 
 

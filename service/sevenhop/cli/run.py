@@ -114,16 +114,17 @@ async def _serve(args: argparse.Namespace, settings: Any, name_in_logs: Callable
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    async with contextlib.AsyncExitStack() as opened:
+    with contextlib.ExitStack() as opened:
         if store is not None:
             opened.callback(store.close)
-        async with await connect(settings) as api:
+        async with await connect(settings) as api, contextlib.AsyncExitStack() as shared:
             name = cluster_name(settings)
             holding: list[Source] = []
             if store is None:
                 from sevenhop.runtime.shared import shared_store
 
-                turn = asyncio.ensure_future(opened.enter_async_context(shared_store(settings, api, name)))
+                settings.state.mkdir(parents=True, exist_ok=True)  # for the socket
+                turn = asyncio.ensure_future(shared.enter_async_context(shared_store(settings, api, name)))
                 if not await _before_stop(turn, stopping):
                     return 0
                 store, held = turn.result()

@@ -23,13 +23,28 @@ def offer(
     scaling: ScalingTable,
     reserved: Sequence[Plan],
     now: datetime,
+    standing: Plan | None = None,
 ) -> Answer:
-    """The planner of `planning`, for the top of a pool's waiting list."""
+    """
+    The planner of `planning`, for the top of a pool's waiting list.
+
+    Args:
+        standing: What people were asked about, or what is being done: it stays while it holds.
+    """
     need = need_of(state, pool, now)
     if isinstance(need, Answer):
         return need
     held = promised(state, reserved)
-    return plan_for(state, need, playbook=playbook, incident=incident, scaling=scaling, reserved=held, now=now)
+    return plan_for(
+        state,
+        need,
+        playbook=playbook,
+        incident=incident,
+        scaling=scaling,
+        reserved=held,
+        now=now,
+        standing=standing,
+    )
 
 
 def promised(state: State, plans: Sequence[Plan]) -> Reservations:

@@ -74,7 +74,7 @@ class Proposals:
         self._against = against
         self._known: dict[str, Considered] = {}
         self._wakes: dict[str, datetime | None] = {}
-        self._fresh: dict[tuple[str, tuple[str, ...]], Answer] = {}
+        self._fresh: dict[tuple[str, tuple[str, ...], str], Answer] = {}
 
     def begin_step(self) -> None:
         """The cluster may be another one now: what planning said is asked anew where it is needed."""
@@ -97,7 +97,7 @@ class Proposals:
             return Answer(reason=NoPlanReason.NOBODY_WAITS, text="the alert that asked for it does not fire any more")
         if case.pool:
             wanted = replace(wanted, pool=case.pool)
-        return self._ask(wanted, case.plan.incident, self._cases.reserved(but=case.id), state, now)
+        return self._ask(wanted, case.plan.incident, self._cases.reserved(but=case.id), state, now, case.plan)
 
     def consider(
         self, key: str, incidents: Incidents, state: State, now: datetime, *, anew: bool = False
@@ -135,7 +135,8 @@ class Proposals:
         if known is not None and not anew and not is_stale(known, ground, self._settings, now):
             self._known[key] = replace(known, looked_at=now)
             return []
-        answer = self._taken(key, wanted) or self._ask(wanted, key, reserved, state, now)
+        standing = offered.plan if offered is not None else None
+        answer = self._taken(key, wanted) or self._ask(wanted, key, reserved, state, now, standing)
         answer, changed = self._offer(incident, wanted, answer, offered, state, now)
         if known is None or known.answer.text != answer.text or known.answer.considered != answer.considered:
             self._cases.touched.add(key)
@@ -194,8 +195,16 @@ class Proposals:
                 return Answer(reason=NoPlanReason.NOT_FIRST, text=text)
         return None
 
-    def _ask(self, wanted: Wanted, key: str, reserved: Sequence[Plan], state: State, now: datetime) -> Answer:
-        place = (key, tuple(plan.id for plan in reserved))
+    def _ask(
+        self,
+        wanted: Wanted,
+        key: str,
+        reserved: Sequence[Plan],
+        state: State,
+        now: datetime,
+        standing: Plan | None,
+    ) -> Answer:
+        place = (key, tuple(plan.id for plan in reserved), standing.id if standing is not None else "")
         if place not in self._fresh:
             self._fresh[place] = answer_for(
                 wanted,
@@ -205,6 +214,7 @@ class Proposals:
                 scaling=self._scaling,
                 reserved=reserved,
                 now=now,
+                standing=standing,
             )
         return self._fresh[place]
 

@@ -37,6 +37,7 @@ class Planner(Protocol):
         scaling: ScalingTable,
         reserved: Sequence[Plan],
         now: datetime,
+        standing: Plan | None = None,
     ) -> Answer: ...
 
 
@@ -93,6 +94,7 @@ def answer_for(
     scaling: ScalingTable,
     reserved: Sequence[Plan],
     now: datetime,
+    standing: Plan | None = None,
 ) -> Answer:
     """Ask planning."""
     if wanted.playbook.goal is not Goal.BENEFICIARY_READY:
@@ -107,6 +109,7 @@ def answer_for(
         scaling=scaling,
         reserved=reserved,
         now=now,
+        standing=standing,
     )
 
 
@@ -122,7 +125,10 @@ def ground_of(wanted: Wanted, state: State, reserved: Sequence[Plan]) -> tuple[o
     roots = [state.objects.get(kind, *key) for workload in known for kind, key in workload.roots]
     spaces = sorted({workload[0] for workload in workloads})
     rules = [dict(table.get(space, {})) for space in spaces for table in (state.budgets, state.scalers)]
-    return (promised, subjects, pool, *roots, *rules)
+    # Guards want the scheduler's own word too, which comes a moment after the pod.
+    slots = state.waiting_in.get(wanted.pool, {})
+    judged = sum(row.judged for slot in slots for row in state.pods_of(slot) if row.waiting)
+    return (promised, subjects, pool, judged, *roots, *rules)
 
 
 def is_due(known: Considered | None, settings: RemediationSettings, now: datetime) -> bool:

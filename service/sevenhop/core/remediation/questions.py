@@ -115,7 +115,7 @@ def targets_of(
             no = "" if purpose.gives_back else refusal_for(state, ref)
             yield Target(ref=here, values=() if only_mark else values, opted_out=no)
             continue
-        ruler = _rule(state, scaling, scale)
+        ruler = _rule(state, scaling, scale, case.id)
         conflict = ruler if isinstance(ruler, Conflict) and not purpose.gives_back else None
         replicas = ruler.replicas if isinstance(ruler, Ruler) else _replicas(scale, values)
         if purpose.gives_back:
@@ -201,13 +201,13 @@ def _budgets(state: State, plan: Plan) -> tuple[PodBudget, ...] | Unknown:
     return tuple(found)
 
 
-def _rule(state: State, scaling: ScalingTable, scale: Scale) -> Ruler | Conflict | None:
+def _rule(state: State, scaling: ScalingTable, scale: Scale, own: str) -> Ruler | Conflict | None:
     workload = state.workloads.get(scale.workload)
     part = workload.component(scale.component) if workload is not None else None
     if workload is None or part is None or workload.framework not in scaling:
         return None
     return scaling[workload.framework].rule(
-        view_of(state), workload, part, live_pods(state, scale.workload, scale.component)
+        view_of(state, own), workload, part, live_pods(state, scale.workload, scale.component)
     )
 
 

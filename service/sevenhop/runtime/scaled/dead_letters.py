@@ -30,7 +30,7 @@ class DeadLetters:
     async def start(self) -> None:
         from aiokafka import AIOKafkaProducer
 
-        self._producer = AIOKafkaProducer(**client_options(self._settings), acks="all", enable_idempotence=True)
+        self._producer = AIOKafkaProducer(**client_options(self._settings), acks="all")
         await self._producer.start()
 
     async def close(self) -> None:

@@ -29,7 +29,8 @@ log = logging.getLogger("sevenhop.edge")
 TICK_EVERY_S = 1.0
 _BATCH = 1000
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.2, 5.0
-_ANSWER_WITHIN_MS = 10_000
+ANSWER_WITHIN_S = 5.0
+"""A batch that is not stored by then is sent again, by a new producer."""
 
 
 class Edge:
@@ -132,15 +133,16 @@ class Edge:
         delay_s = _FIRST_RETRY_S
         while True:
             try:
-                producer = await self._ready()
-                sent = [await self._put(producer, topic, record) for record in records for topic in self._to(record)]
-                for stored in await asyncio.gather(*sent):
-                    self.stored[stored.topic] = max(self.stored.get(stored.topic, 0), stored.offset + 1)
+                async with asyncio.timeout(ANSWER_WITHIN_S):
+                    producer = await self._ready()
+                    sent = [await self._put(producer, to, record) for record in records for to in self._to(record)]
+                    for stored in await asyncio.gather(*sent):
+                        self.stored[stored.topic] = max(self.stored.get(stored.topic, 0), stored.offset + 1)
             except (KafkaError, OSError, TimeoutError) as error:
                 if not self.stalled:
                     log.error("Kafka does not take what we see, it waits here: %s: %s", type(error).__name__, error)
                 self.stalled = f"Kafka: {type(error).__name__}: {error}"
-                await self._close()  # an idempotent producer that has failed once is not used again
+                await self._close()  # what it still holds is sent by the next one
                 await asyncio.sleep(delay_s)
                 delay_s = min(delay_s * 2, _LONGEST_RETRY_S)
             else:
@@ -166,11 +168,12 @@ class Edge:
         if self._producer is None:
             producer = AIOKafkaProducer(
                 **client_options(self._kafka),
+                # Not idempotent: what comes twice is nothing new, and such a producer tries for ever, without a pause,
+                # while a broker is away (aiokafka 0.14).  Order holds: one batch of a partition is under way at a time.
                 acks="all",
-                enable_idempotence=True,
                 linger_ms=2,
                 max_batch_size=256 * 1024,
-                request_timeout_ms=_ANSWER_WITHIN_MS,
+                request_timeout_ms=int(ANSWER_WITHIN_S * 1000),
             )
             try:
                 await producer.start()
@@ -185,6 +188,8 @@ class Edge:
         if producer is not None:
             try:
                 async with asyncio.timeout(2.0):
+                    # Its own stop waits until everything is sent; what is not is ours to send again.
+                    await producer._sender.close()  # noqa: SLF001
                     await producer.stop()
             except Exception as error:  # noqa: BLE001  it is given up in any case
                 log.debug("producer: %s", error)

@@ -137,9 +137,7 @@ class Orders:
     async def start(self) -> None:
         from aiokafka import AIOKafkaProducer
 
-        self._producer = AIOKafkaProducer(
-            **client_options(self._settings), acks="all", enable_idempotence=True, request_timeout_ms=10_000
-        )
+        self._producer = AIOKafkaProducer(**client_options(self._settings), acks="all", request_timeout_ms=10_000)
         await self._producer.start()
 
     async def close(self) -> None:

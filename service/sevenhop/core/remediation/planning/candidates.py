@@ -50,9 +50,15 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def candidates(
-    state: State, need: Need, pods: Sequence[Pod], scaling: ScalingTable, reserved: Reservations, now: datetime
+    state: State,
+    need: Need,
+    pods: Sequence[Pod],
+    scaling: ScalingTable,
+    reserved: Reservations,
+    now: datetime,
+    own: str = "",
 ) -> Field | Answer:
-    """Everybody who holds GPUs where the pods could run; an `Answer` if nobody ranks lower."""
+    """Everybody who holds GPUs where the pods could run; an `Answer` if nobody ranks lower.  `own` as in `donor_of`."""
     views = _usable(state, pods)
     slot = (need.workload, need.component)
     holders = _holders(state, views, need.workload)
@@ -67,7 +73,7 @@ def candidates(
     donors: list[Donor] = []
     refused: list[Considered] = []
     for each in near:
-        found = donor_of(state, each, scaling, reserved)
+        found = donor_of(state, each, scaling, reserved, own)
         if isinstance(found, Considered):
             refused.append(found)
         else:

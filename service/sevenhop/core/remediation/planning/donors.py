@@ -18,7 +18,15 @@ from sevenhop.core.remediation.plan import Considered
 from sevenhop.core.remediation.planning.reservations import Reservations
 from sevenhop.core.remediation.planning.victims import Unit, units_of
 from sevenhop.core.remediation.planning.words import slot_name
-from sevenhop.core.remediation.reduction import Chooser, Conflict, ConflictReason, Ruler, ScalingSpec, ScalingTable
+from sevenhop.core.remediation.reduction import (
+    Chooser,
+    Conflict,
+    ConflictReason,
+    Ruler,
+    ScalingSpec,
+    ScalingTable,
+    View,
+)
 from sevenhop.core.remediation.view import view_of
 
 BORROWED = "sevenhop.dev/borrowed"
@@ -47,31 +55,38 @@ class Donor(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     pods: tuple[Pod, ...]
 
 
-def donor_of(state: State, slot: Slot, scaling: ScalingTable, reserved: Reservations) -> Donor | Considered:
+def donor_of(
+    state: State, slot: Slot, scaling: ScalingTable, reserved: Reservations, own: str = ""
+) -> Donor | Considered:
     """
     What the component of a slot could give, or why it gives nothing.
 
     Its tier is not asked for: that it ranks lower is known already.
+
+    Args:
+        own: Id of the plan that is looked at again: its own mark, left by a step that was cut off, is no loan.
     """
+    view = view_of(state, own)
     workload, part = state.workloads.get(slot[0]), state.part(slot)
     if workload is None or part is None:
         return _no(slot, "unknown", "it is not known as a workload any more")
     rows = [row for row in state.pods_of(slot) if row.live]
     pods = [pod for row in rows if (pod := state.objects.pods().get(row.key)) is not None]
-    refused = _said_no(state, workload) or _in_motion(state, slot, workload, part, rows, reserved)
+    refused = _said_no(view, workload) or _in_motion(state, slot, workload, part, rows, reserved)
     if refused is not None:
         return refused
     spec = scaling.get(workload.framework)
     if spec is None:
         return _no(slot, ConflictReason.NOT_PROVEN, f"scaling {workload.framework} is not proven")
-    ruled = spec.rule(view_of(state), workload, part, pods)
+    ruled = spec.rule(view, workload, part, pods)
     if isinstance(ruled, Conflict):
         return _no(slot, ruled.reason, ruled.text)
-    return _reducible(state, workload, part, spec, ruled, rows, pods)
+    return _reducible(state, view, workload, part, spec, ruled, rows, pods)
 
 
 def _reducible(
     state: State,
+    view: View,
     workload: Workload,
     part: Component,
     spec: ScalingSpec,
@@ -80,7 +95,7 @@ def _reducible(
     pods: Sequence[Pod],
 ) -> Donor | Considered:
     slot = (workload.key, part.name)
-    marked = _annotation_of(state, ruler)
+    marked = _annotation_of(view, ruler)
     if marked is not None:
         return _no(slot, *marked)
     units = units_of(rows, {pod.metadata.key: pod for pod in pods}, ruler.unit_pods)
@@ -146,9 +161,9 @@ def floor_of(
     return max(floors, key=lambda each: each[0])
 
 
-def _said_no(state: State, workload: Workload) -> Considered | None:
-    objects = [(kind, state.objects.get(kind, *key)) for kind, key in workload.roots]
-    objects.append(("Namespace", state.objects.get("Namespace", "", workload.namespace)))
+def _said_no(view: View, workload: Workload) -> Considered | None:
+    objects = [(kind, view.get(kind, *key)) for kind, key in workload.roots]
+    objects.append(("Namespace", view.get("Namespace", "", workload.namespace)))
     for kind, obj in objects:
         if obj is None:
             continue
@@ -158,9 +173,9 @@ def _said_no(state: State, workload: Workload) -> Considered | None:
     return None
 
 
-def _annotation_of(state: State, ruler: Ruler) -> tuple[str, str] | None:
+def _annotation_of(view: View, ruler: Ruler) -> tuple[str, str] | None:
     target = ruler.target
-    obj = state.objects.get(target.kind, target.namespace, target.name)
+    obj = view.get(target.kind, target.namespace, target.name)
     return _reads(obj.metadata.annotations, str(target)) if obj is not None else None
 
 

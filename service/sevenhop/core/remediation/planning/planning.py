@@ -65,7 +65,8 @@ def plan_for(
     why_not = refusals.preemption(state, pods)
     if isinstance(why_not, Answer):
         return why_not
-    field = candidates(state, need, pods, scaling, reserved.without(slot), now)
+    own = standing.id if standing is not None else ""
+    field = candidates(state, need, pods, scaling, reserved.without(slot), now, own)
     if isinstance(field, Answer):
         return field
     asked = Asked(
