@@ -23,15 +23,15 @@ run: $(READY) ## the demo: no cluster, no account, under a minute
 	@$(BIN)/sevenhop demo
 
 test: $(READY) ## unit, conformance, architecture and golden tests: Python only, under three minutes
-	@$(PART)
+	@$(PART) -m "not e2e"
 
 e2e: $(READY) ## against a real control plane, KWOK and the KubeRay operator, built once and kept
 	@$(BIN)/python -m tests.testbed build
-	@$(PART) -m "e2e and not soak" tests/testbed tests/e2e
+	@$(PART) -m "e2e and not soak" tests/conformance tests/testbed tests/e2e tests/conformance
 
 soak: $(READY) ## the same tests with many more rounds
 	@$(BIN)/python -m tests.testbed build
-	@SEVENHOP_ROUNDS=soak $(PART) -m e2e tests/e2e
+	@SEVENHOP_ROUNDS=soak $(PART) -m e2e tests/e2e tests/conformance
 
 check: $(READY) ## format, lint, types, layers, lock
 	@$(BIN)/ruff format --check --quiet .

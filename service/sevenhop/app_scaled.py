@@ -99,11 +99,15 @@ def build_edge(
     return edge, sources
 
 
-def build_agents_door(settings: Settings, push: GpuPush | None, ready: Callable[[], str]) -> WebServer | None:
-    """Where the agents of an edge's cluster send their samples, if the settings listen and name agents."""
+def build_door(settings: Settings, push: GpuPush | None, ready: Callable[[], str]) -> WebServer | None:
+    """
+    Health of a part of the scaled runtime, and where an edge's agents send their samples; None where nobody listens.
+
+    Args:
+        ready: Empty if all is well, else why not.
+    """
     web = settings.web
-    if push is None or not web.listen:
+    if not web.listen:
         return None
-    return WebServer(
-        web.listen, certificate=web.tls_certificate, key=web.tls_key, posts=dict(push.routes()), ready=ready
-    )
+    posts = dict(push.routes()) if push is not None else {}
+    return WebServer(web.listen, certificate=web.tls_certificate, key=web.tls_key, posts=posts, ready=ready)

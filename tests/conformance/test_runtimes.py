@@ -148,6 +148,7 @@ async def test_the_story_is_the_golden_one(expected: list[Notify]) -> None:
     assert told == json.loads(GOLDEN.read_text())
 
 
+@pytest.mark.e2e
 async def test_the_same_effects_on_kafka_and_redis(
     expected: list[Notify], servers: tuple[Kafka, Redis], rulebook: Rulebook, story: list[Chunk], start: datetime
 ) -> None:
@@ -159,6 +160,7 @@ async def test_the_same_effects_on_kafka_and_redis(
     assert_same(told, expected)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("trouble", ["twice", "late", "a piece again"])
 async def test_what_comes_twice_or_late_changes_nothing(
     expected: list[Notify],
@@ -193,6 +195,7 @@ def _noisy(story: list[Chunk], trouble: str) -> list[Chunk]:
     return noisy
 
 
+@pytest.mark.e2e
 async def test_a_rebalance_in_the_middle_tells_nothing_twice(
     expected: list[Notify], servers: tuple[Kafka, Redis], rulebook: Rulebook, story: list[Chunk], start: datetime
 ) -> None:
@@ -207,6 +210,7 @@ async def test_a_rebalance_in_the_middle_tells_nothing_twice(
     assert len({notify.id for notify in told}) == len(told)
 
 
+@pytest.mark.e2e
 async def test_a_reload_in_the_middle_is_the_same_on_both(
     tmp_path: Path,
     servers: tuple[Kafka, Redis],

@@ -52,7 +52,7 @@ async def client(server: Redis) -> AsyncIterator[aioredis.Redis]:
     await made.aclose()
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.e2e)])
 async def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Open]:
     """Opens the same state again and again; what was open before is closed, as by a crash."""
     opened: list[SqliteStore] = []
@@ -250,6 +250,7 @@ async def claimed(client: aioredis.Redis, place: str) -> Fence:
     return fence
 
 
+@pytest.mark.e2e
 async def test_who_was_replaced_stores_nothing_more(client: aioredis.Redis) -> None:
     """After another claim every write is refused, a delivery's claim too, and nothing of it is there."""
     place = f"fenced-{next(_places)}"
@@ -272,6 +273,7 @@ async def test_who_was_replaced_stores_nothing_more(client: aioredis.Redis) -> N
     assert not parcel.was_sending
 
 
+@pytest.mark.e2e
 async def test_a_claim_says_whether_somebody_else_wrote(client: aioredis.Redis) -> None:
     """Our own claim again, without a writer in between, keeps what is in memory; after another one it is read anew."""
     place = f"claims-{next(_places)}"
@@ -286,6 +288,7 @@ async def test_a_claim_says_whether_somebody_else_wrote(client: aioredis.Redis) 
     assert list(RedisStore(fence, "c").rows()) == [Row("alerts", "a", b"2")]
 
 
+@pytest.mark.e2e
 async def test_two_clusters_of_a_place_share_a_write(client: aioredis.Redis) -> None:
     """A step of several clusters and the input's offset are there together or not at all, each cluster by itself."""
     from sevenhop.stores.redis_fence import Changes
@@ -305,6 +308,7 @@ async def test_two_clusters_of_a_place_share_a_write(client: aioredis.Redis) -> 
     assert RedisStore(again, "b").first("slack") is None
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("forgets", ["everything", "the last write", "the claim"])
 async def test_a_server_that_forgot_is_told_again(client: aioredis.Redis, forgets: str) -> None:
     """Whatever the server lost of what it had promised, the next write brings it back, and the one before stays out."""
@@ -333,6 +337,7 @@ async def test_a_server_that_forgot_is_told_again(client: aioredis.Redis, forget
     assert again.first("slack") is not None
 
 
+@pytest.mark.e2e
 async def test_a_server_that_is_away_is_waited_for(server: Redis) -> None:
     """Nothing is raised and nothing is lost: the write says why it waits, and is stored once the server is back."""
     import asyncio
@@ -355,6 +360,7 @@ async def test_a_server_that_is_away_is_waited_for(server: Redis) -> None:
     assert store.waiting()[0] == 1
 
 
+@pytest.mark.e2e
 @settings(max_examples=25, deadline=timedelta(seconds=20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(HISTORY)), max_size=20))
 async def test_both_stores_end_in_the_same_state(

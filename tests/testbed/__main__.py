@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.testbed import binaries, build, nodes
+from tests.testbed import binaries, build, kafka, nodes, redis
 from tests.testbed.cluster import Cluster, ClusterFailed
 from tests.testbed.waiting import eventually
 
@@ -34,6 +34,8 @@ def build_parts() -> None:
     """Build what is not in the cache."""
     for part in binaries.PARTS:
         binaries.ensure(part, say)
+    kafka.ensure_jars(say)
+    redis.ensure_server(say)
 
 
 def up() -> None:

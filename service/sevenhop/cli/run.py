@@ -10,6 +10,7 @@ import os
 import signal
 from collections.abc import Callable, Coroutine
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         with logging_as(args.log_format, args.log_level) as name_in_logs:
+            if settings.redis.url or settings.runtime.role != "embedded":
+                _require_scaled()
             if settings.runtime.role != "embedded":
                 from sevenhop.cli.run_scaled import serve
 
@@ -73,6 +76,12 @@ def run(args: argparse.Namespace) -> int:
     except StoreError as error:
         fail(str(error))
         return EXIT_STATE
+
+
+def _require_scaled() -> None:
+    missing = [name for name in ("aiokafka", "faust", "redis") if find_spec(name) is None]
+    if missing:
+        raise UsageError(f"the settings need {', '.join(missing)}: install sevenhop[scaled]")
 
 
 async def _serve(args: argparse.Namespace, settings: Any, name_in_logs: Callable[[str], None]) -> int:

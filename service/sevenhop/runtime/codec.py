@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -35,7 +36,7 @@ _EVENTS: dict[str, type[Event]] = {
 _KEPT = (Applied, Deleted, Unreadable, SourceChanged)
 
 
-class Answered(Event, frozen=True, kw_only=True, gc=False):
+class Answered(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
     What came of one request to a cluster's API server that a worker asked the edge for; the engine never sees it.
 
@@ -43,6 +44,7 @@ class Answered(Event, frozen=True, kw_only=True, gc=False):
         outcome: ``good``, ``answered`` (not well: status and following), ``not_sent``, ``lost``.
     """
 
+    at: datetime
     request_id: str
     outcome: str
     body: bytes = b""
@@ -53,7 +55,8 @@ class Answered(Event, frozen=True, kw_only=True, gc=False):
     retry_after_s: float | None = None
 
 
-_EVENTS[Answered.__name__] = Answered
+Carried = Event | Answered
+"""What a record holds."""
 
 
 class RecordError(ValueError):
@@ -73,7 +76,7 @@ class Read(msgspec.Struct, frozen=True):
     """One event of one cluster."""
 
     cluster: str
-    event: Event
+    event: Carried
 
 
 class _Wire(msgspec.Struct):
@@ -94,10 +97,13 @@ class _AppliedData(msgspec.Struct, kw_only=True):
 _encoder = msgspec.json.Encoder()
 _wires = msgspec.json.Decoder(_Wire)
 _applied = msgspec.json.Decoder(_AppliedData)
-_decoders = {name: msgspec.json.Decoder(event) for name, event in _EVENTS.items() if event is not Applied}
+_decoders: dict[str, msgspec.json.Decoder[Any]] = {
+    name: msgspec.json.Decoder(event) for name, event in _EVENTS.items() if event is not Applied
+}
+_decoders[Answered.__name__] = msgspec.json.Decoder(Answered)
 
 
-def encode(cluster: str, event: Event) -> Record:
+def encode(cluster: str, event: Carried) -> Record:
     """The record of one event."""
     name = type(event).__name__
     value = _encoder.encode({"v": VERSION, "cluster": cluster, "event": name, "data": event})
@@ -128,7 +134,7 @@ def read(value: bytes | None, headers: Iterable[tuple[str, bytes]] = ()) -> Read
     return Read(wire.cluster, _event(wire))
 
 
-def _event(wire: _Wire) -> Event:
+def _event(wire: _Wire) -> Carried:
     try:
         if wire.event == Applied.__name__:
             found = _applied.decode(wire.data)
@@ -140,12 +146,13 @@ def _event(wire: _Wire) -> Event:
         decoder = _decoders.get(wire.event)
         if decoder is None:
             raise RecordError(f"an event of the unknown kind {wire.event[:80]!r}")
-        return decoder.decode(wire.data)
+        found_event: Carried = decoder.decode(wire.data)
+        return found_event
     except (msgspec.MsgspecError, UndecodableError, RecursionError) as error:
         raise RecordError(f"{wire.event[:80]}: {error}") from None
 
 
-def _key_of(cluster: str, event: Event) -> bytes | None:
+def _key_of(cluster: str, event: Carried) -> bytes | None:
     if isinstance(event, Applied):
         return _key(cluster, event.kind, *event.obj.metadata.key)
     if isinstance(event, Unreadable):

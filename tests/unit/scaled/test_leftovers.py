@@ -22,6 +22,7 @@ def test_what_is_not_in_the_first_list_is_gone() -> None:
     assert names([*told]) == ["Applied Pod", "Deleted gone", "SourceChanged Pod"]
     gone, known = told[1], told[2]
     assert isinstance(gone, Deleted)
+    assert isinstance(known, SourceChanged)
     assert (gone.epoch, gone.seq) == (known.epoch, known.seq)
 
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sevenhop.core.events import Event, Tick
-from sevenhop.runtime.codec import Record, encode
+from sevenhop.core.events import Tick
+from sevenhop.runtime.codec import Carried, Record, encode
 from sevenhop.runtime.embedded import Source
 from sevenhop.runtime.scaled.leftovers import Leftovers, read_leftovers
 from sevenhop.runtime.scaled.terms import FROM_EDGE, in_term
@@ -64,7 +64,7 @@ class Edge:
         self._now = now
         self._most = buffered_events
         self._partition = partition_of(cluster, kafka.partitions)
-        self._buffer: deque[Event] = deque()
+        self._buffer: deque[Carried] = deque()
         self._changed = asyncio.Condition()
         self._producer: Any = None
         self._leftovers = Leftovers({})
@@ -99,9 +99,9 @@ class Edge:
         finally:
             await self._close()
 
-    async def emit(self, events: list[Event]) -> None:
+    async def emit(self, events: Sequence[Carried]) -> None:
         """Hand on events in order; waits while the buffer is full."""
-        told = [in_term(event, self.term) if isinstance(event, FROM_EDGE) else event for event in events]
+        told: list[Carried] = [in_term(event, self.term) if isinstance(event, FROM_EDGE) else event for event in events]
         told = self._leftovers.with_deletions(told)
         async with self._changed:
             await self._changed.wait_for(lambda: len(self._buffer) < self._most)

@@ -22,7 +22,6 @@ from typing import Any
 import msgspec
 
 from sevenhop.actions.transport import AnsweredError, LostAnswerError, NotSentError, Transport
-from sevenhop.core.events import Event
 from sevenhop.runtime.codec import VERSION, Answered
 from sevenhop.runtime.scaled.topics import Topics, client_options, partition_of
 from sevenhop.settings_scaled import KafkaSettings
@@ -169,7 +168,7 @@ class Hands:
         self._transport = transport
         self._now = now
 
-    async def run(self, emit: Callable[[list[Event]], Awaitable[None]]) -> None:
+    async def run(self, emit: Callable[[list[Any]], Awaitable[None]]) -> None:
         from aiokafka import AIOKafkaConsumer, TopicPartition
 
         place = TopicPartition(self._topics.orders, partition_of(self._cluster, self._settings.partitions))
@@ -199,7 +198,7 @@ class Hands:
             return None
         return order if order.cluster == self._cluster else None
 
-    async def _carry_out(self, order: Order, emit: Callable[[list[Event]], Awaitable[None]]) -> None:
+    async def _carry_out(self, order: Order, emit: Callable[[list[Any]], Awaitable[None]]) -> None:
         await emit([await self.answer(order)])
 
     async def answer(self, order: Order) -> Answered:

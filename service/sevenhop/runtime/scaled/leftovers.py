@@ -7,8 +7,10 @@ first list of a kind is through, tells what is not in it as deleted.
 
 from __future__ import annotations
 
-from sevenhop.core.events import Applied, Deleted, Event, SourceChanged, SyncState, Unreadable
-from sevenhop.runtime.codec import RecordError, read
+from collections.abc import Sequence
+
+from sevenhop.core.events import Applied, Deleted, SourceChanged, SyncState, Unreadable
+from sevenhop.runtime.codec import Carried, RecordError, read
 from sevenhop.runtime.scaled.reader import ends_of, read_range
 from sevenhop.settings_scaled import KafkaSettings
 
@@ -49,11 +51,11 @@ class Leftovers:
     def __init__(self, known: Known) -> None:
         self._known = known
 
-    def with_deletions(self, events: list[Event]) -> list[Event]:
+    def with_deletions(self, events: Sequence[Carried]) -> list[Carried]:
         """The events, with what has gone told before a kind is told as whole."""
         if not self._known:
-            return events
-        told: list[Event] = []
+            return list(events)
+        told: list[Carried] = []
         for event in events:
             if isinstance(event, Applied):
                 self._known.get(event.kind, set()).discard(event.obj.metadata.key)

@@ -22,7 +22,7 @@ from sevenhop.core.alerts.rule import Rule
 from sevenhop.core.effects import Reply
 from sevenhop.core.engine import Step
 from sevenhop.core.events import Event
-from sevenhop.runtime.codec import RecordError, read
+from sevenhop.runtime.codec import Answered, RecordError, read
 from sevenhop.runtime.scaled.cell import Cell, Parts
 from sevenhop.runtime.scaled.topics import Topics
 from sevenhop.stores.redis import clusters_in
@@ -220,6 +220,8 @@ class Partition:
             found = read(record.value, record.headers)
         except RecordError:
             return  # buried when the stream brought it
+        if isinstance(found.event, Answered):
+            return
         try:
             self._cell(found.cluster).rebuild_from(found.event, self._parts.clock())
         except Exception as error:

@@ -49,7 +49,7 @@ class Stream:
         self._taker = taker
         self._app: Any = None
         self._paused: set[int] = set()
-        self._is_up = False  # before it is, Faust's consumer cannot even be asked
+        self.is_up = False  # before it is, Faust's consumer cannot even be asked
         self._failure: BaseException | None = None
 
     async def run(self) -> None:
@@ -86,7 +86,7 @@ class Stream:
     def lag(self) -> dict[int, int]:
         """Partition to the records that are there and were not brought yet, as far as it is known."""
         found: dict[int, int] = {}
-        if not self._is_up:
+        if not self.is_up:
             return found
         for place in self._app.consumer.assignment():
             offset = self._taker.next_offsets(place.partition).get(place.topic)
@@ -178,7 +178,7 @@ class Stream:
 
     async def _seek_all(self, consumer: Any) -> None:
         """After each rebalance: go on where each partition stands, and leave those alone that are not rebuilt."""
-        self._is_up = True
+        self.is_up = True
         waiting = set()
         for place in consumer.assignment():
             offset = self._taker.next_offsets(place.partition).get(place.topic)

@@ -161,6 +161,15 @@ class Worker:
         """The runtime's time."""
         return self._parts.clock()
 
+    def why_not_ready(self) -> str:
+        """Empty once every partition that is ours is rebuilt, and while state is stored."""
+        if self.stalled:
+            return f"state is not stored: {self.stalled}"
+        waiting = [str(number) for number, partition in sorted(self.partitions.items()) if not partition.is_ready]
+        if waiting:
+            return f"partitions are rebuilt: {', '.join(waiting)}"
+        return "" if self._stream.is_up else "not a member of the group yet"
+
     def progress(self) -> tuple[object, bool]:
         """For the watchdog: what differs once something was stored, and whether anything waits that we hold up."""
         done = tuple(sorted((number, partition.steps) for number, partition in self.partitions.items()))
@@ -222,11 +231,12 @@ class Worker:
         if (topic, record.offset) not in partition.skipped:
             try:
                 found = read(record.value, _headers(record.headers))
-                cluster, event = found.cluster, found.event
+                cluster = found.cluster
                 self._check_place(cluster, partition.number)
-                if isinstance(event, Answered):
-                    self.answers.answered(event)
-                    event = None
+                if isinstance(found.event, Answered):
+                    self.answers.answered(found.event)
+                else:
+                    event = found.event
             except RecordError as error:
                 event = None
                 await _Beside(self._kafka, partition.number, self._dead).bury(topic, record, str(error))
