@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -340,8 +341,6 @@ async def test_a_server_that_forgot_is_told_again(client: aioredis.Redis, forget
 @pytest.mark.e2e
 async def test_a_server_that_is_away_is_waited_for(server: Redis) -> None:
     """Nothing is raised and nothing is lost: the write says why it waits, and is stored once the server is back."""
-    import asyncio
-
     client = connect(server.url)
     fence = await claimed(client, f"away-{next(_places)}")
     store = RedisStore(fence, "c")
@@ -358,6 +357,33 @@ async def test_a_server_that_is_away_is_waited_for(server: Redis) -> None:
 
     assert fence.stalled == ""
     assert store.waiting()[0] == 1
+
+
+@pytest.mark.e2e
+async def test_a_cancelled_write_is_over_and_the_next_one_is_whole(client: aioredis.Redis) -> None:
+    """Whenever the cancellation comes: it arrives, and what was asked for before and after it is stored."""
+    place = f"cancelled-{next(_places)}"
+    fence = await claimed(client, place)
+    for turns in range(60):
+        store = RedisStore(fence, "c")
+        task = asyncio.ensure_future(store.begin_sending(0))
+        writing = asyncio.ensure_future(_write(store, str(turns)))
+        for _ in range(3 + turns % 12):  # it has begun
+            await asyncio.sleep(0)
+        if not writing.done():
+            writing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await writing
+        await task
+    await RedisStore(fence, "c").commit([Row("alerts", "last", b"1")], now=0)
+
+    assert fence.forgotten == 0
+    again = RedisStore(await claimed(client, place), "c")
+    assert {row.key for row in again.rows()} == {*map(str, range(60)), "last"}
+
+
+async def _write(store: RedisStore, key: str) -> None:
+    await store.commit([Row("alerts", key, b"1")], now=0)
 
 
 @pytest.mark.e2e

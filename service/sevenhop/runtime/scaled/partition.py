@@ -191,7 +191,9 @@ class Partition:
             events = await cell.ask_channels()
             if start >= end:
                 events += cell.sight.whole()
-            self._handle(changes, cluster, events, [], now)
+            # Everything is derived at once: seconds in a large cluster.  Nobody else touches the cell yet, and in a
+            # thread it holds up neither the other partitions nor the membership.
+            await asyncio.to_thread(self._handle, changes, cluster, events, [], now)
         self.next = dict(changes.offsets)
         await self.fence.write(changes)
         self.is_ready = True
