@@ -129,7 +129,7 @@ class Stage:
         """Plans whose need or donor has this text, what is open first."""
         return [row for row in self.service.rows("plans") if about in row["for"] or about in row["incident"]]
 
-    def plan(self, about: str, state: str = "proposed", *, but: str = "", timeout: float = 40) -> Row:
+    def plan(self, about: str, state: str = "proposed", *, but: str = "", timeout: float = 120) -> Row:
         """The plan in this state as soon as there is one."""
 
         def look() -> Row | None:
@@ -147,7 +147,7 @@ class Stage:
     def state_of(self, plan_id: str) -> str:
         return next((row["state"] for row in self.service.rows("plans") if row["plan"] == plan_id), "")
 
-    def wait_for(self, plan_id: str, *states: str, timeout: float = 40) -> Row:
+    def wait_for(self, plan_id: str, *states: str, timeout: float = 120) -> Row:
         """The plan as `describe` shows it, once it is in one of these states."""
         try:
             eventually(lambda: self.state_of(plan_id) in states, timeout=timeout, every=0.2)

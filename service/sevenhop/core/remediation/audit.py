@@ -255,7 +255,7 @@ def _clean(value: Any) -> Any:
         return _writable(value)
     if isinstance(value, dict):
         return {_writable(str(key)): _clean(inner) for key, inner in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_clean(inner) for inner in value]
     return value
 
