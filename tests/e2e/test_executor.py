@@ -343,7 +343,7 @@ async def test_the_server_tests_what_was_agreed_on(testbed: Cluster, namespace: 
         client.patch("apps/v1", "Deployment", "donor", namespace, change)
 
     # Its controller writes an annotation a moment after it is made.
-    while "annotations" not in client.get("apps/v1", "Deployment", "donor", namespace)["metadata"]:
+    while "annotations" not in client.get("apps/v1", "Deployment", "donor", namespace)["metadata"]:  # noqa: ASYNC110  nobody tells when
         await asyncio.sleep(0.05)
     assert patched(set_ours) == 422
     client.patch("apps/v1", "Deployment", "donor", namespace, {"metadata": {"annotations": {"a": "b"}}})
