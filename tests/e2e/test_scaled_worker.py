@@ -154,6 +154,7 @@ def _last(play: Works) -> dict[str, str]:
     return {name: status for name, status in last.items() if status != "resolved"}
 
 
+@pytest.mark.soak
 async def test_how_long_a_change_takes(kafka: Kafka, redis: Redis, capsys: pytest.CaptureFixture[str]) -> None:
     """From an edge to a channel, by way of Kafka and Redis: printed, not asserted but for its order of magnitude."""
     async with works(kafka, redis, "latency") as play:

@@ -152,7 +152,9 @@ def _as_last_seen(
         for line in incident.lines
         if line.label not in _NOTES and not (line.role is Role.PLAN and situation.plan.lines)
     ]
-    lines += situation.plan.lines
+    # Where they stood: a line that only moves would be an edit about nothing.
+    place = next((at for at, line in enumerate(lines, 1) if line.role is Role.OWNER), len(lines))
+    lines[place:place] = situation.plan.lines
     return Message(
         title=incident.heading or incident.title,
         status="firing",
