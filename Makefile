@@ -23,11 +23,11 @@ run: $(READY) ## the demo: no cluster, no account, under a minute
 	@$(BIN)/sevenhop demo
 
 test: $(READY) ## unit, conformance, architecture and golden tests: Python only, under three minutes
-	@$(PART) -m "not e2e"
+	@$(PART) -m "not e2e" -n auto --dist loadfile
 
 e2e: $(READY) ## against a real control plane, KWOK and the KubeRay operator, built once and kept
 	@$(BIN)/python -m tests.testbed build
-	@$(PART) -m "e2e and not soak" tests/conformance tests/testbed tests/e2e tests/conformance
+	@$(PART) -m "e2e and not soak" tests/conformance tests/testbed tests/e2e
 
 soak: $(READY) ## the same tests with many more rounds
 	@$(BIN)/python -m tests.testbed build

@@ -35,7 +35,7 @@ def test_no_guard_is_missing() -> None:
         (Purpose.EXTEND, BEFORE_GIVING_BACK),
         (Purpose.READ_BACK, {GuardName.SAME_CLUSTER}),
     ],
-    ids=str,
+    ids=lambda each: each.value if isinstance(each, Purpose) else "its guards",  # sets have no order to name them by
 )
 def test_which_guards_stand_before(purpose: Purpose, expected: set[GuardName]) -> None:
     """
