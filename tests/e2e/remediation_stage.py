@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import getpass
 import json
 import re
 import shutil
@@ -109,7 +110,7 @@ class Stage:
             "playbooks": [str(hurried_playbook(folder, **times))],
             "remediation": {
                 "playbooks": {PLAYBOOK: {"mode": "approve"}},
-                "approvers": ["slack-group:S0ONCALL", "unix:root", f"kubernetes:{APPROVER}"],
+                "approvers": ["slack-group:S0ONCALL", f"unix:{getpass.getuser()}", f"kubernetes:{APPROVER}"],
                 "breaker": {"most_failures": 1000},
             },
             "receivers": {

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sevenhop.cli.output import FORMATS, Column, UsageError, fail, listing
+from sevenhop.cli.timelines import show_tests
 
 if TYPE_CHECKING:
     from sevenhop.core.remediation.playbook import Playbook
@@ -87,16 +88,7 @@ def _test(args: argparse.Namespace) -> int:
     paths = _paths(args)
     book = _load(paths)
     report = run_playbook_tests(book, paths)
-    for problem in (*book.problems, *report.problems):
-        print(problem)
-    for result in report.results:
-        if args.verbose and not result.failures:
-            print(f"ok {result.rule_id}: {result.name}")
-        for failure in result.failures:
-            print(failure)
-    failed = sum(1 for result in report.results if result.failures)
-    print(f"{len(report.results) - failed} passed, {failed} failed")
-    return 0 if report.is_ok and not book.problems else 1
+    return show_tests(report, book.problems, verbose=args.verbose)
 
 
 def _list(args: argparse.Namespace) -> int:

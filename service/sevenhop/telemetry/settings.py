@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from sevenhop.addresses import SecretUrl
 from sevenhop.durations import Duration
 
 LEAST_EVERY = timedelta(seconds=5)
@@ -15,21 +16,6 @@ LEAST_EVERY = timedelta(seconds=5)
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-
-def _is_url(url: SecretStr) -> SecretStr:
-    text = url.get_secret_value()
-    try:
-        parts = urlsplit(text)
-        good = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        good = False
-    if not good or any(c.isspace() for c in text):
-        raise ValueError("expected an address such as https://host/path")  # it may hold a token: not shown
-    return url
-
-
-Url = Annotated[SecretStr, AfterValidator(_is_url)]
 
 
 class HeartbeatSettings(_Section):
@@ -42,13 +28,13 @@ class HeartbeatSettings(_Section):
             "`SevenhopAlive` firing (API v2), which ends by itself when we do."
         ),
     )
-    url: Url | None = Field(
+    url: SecretUrl | None = Field(
         None,
         description=(
             "Where to; of an Alertmanager its base, without /api/v2/alerts. May hold a token, so it is never shown."
         ),
     )
-    also: list[Url] = Field(default_factory=list, description="Further replicas: each is told.")
+    also: list[SecretUrl] = Field(default_factory=list, description="Further replicas: each is told.")
     every: Duration = Field(
         timedelta(minutes=1),
         description="How often; whoever listens should wait for three of them. At least 5s.",

@@ -11,13 +11,14 @@ from msgspec.structs import replace
 from sevenhop.core.alerts.alert import Alert, AlertChanged, AlertState, ChangeReason
 from sevenhop.core.alerts.rule import Evaluation, Rule, SeverityPolicy, Verdict
 from sevenhop.core.effects import Notify, Row
-from sevenhop.core.events import Outcome
+from sevenhop.core.events import Outcome, Recalled
 from sevenhop.core.facts.schema import LABELS, Facts, FactValue
 from sevenhop.core.hops.cover import report
 from sevenhop.core.hops.diagnosis import Category, Confidence, Diagnosis
 from sevenhop.core.hops.report import HopLine, HopReport, HopState
 from sevenhop.core.incidents.context import SubjectContext
 from sevenhop.core.incidents.desk import IncidentDesk
+from sevenhop.core.incidents.incident import incident_key
 from sevenhop.core.incidents.settings import DeskSettings
 from sevenhop.core.inventory.capacity import Holding, PoolCapacity, Waiting
 from sevenhop.core.keeping import alert_row
@@ -279,3 +280,23 @@ class Scene:
 
 def reasons(sent: Iterable[Notify]) -> list[str]:
     return [notify.reason for notify in sent]
+
+
+def recalled(**more: object) -> Recalled:
+    """Firing, in its third episode, about a pool."""
+    fields: dict[str, object] = {
+        "at": at(0),
+        "receiver": "console",
+        "key": incident_key(CLUSTER, pool(), "scheduling"),
+        "episode": 3,
+        "is_open": True,
+        "reference": "C1/9.9",
+        "revision": 7,
+        "title": "llama-70b/decode waits",
+        "severity": "critical",
+        "causes": (SHORT.id,),
+        "cause": str(pool()),
+        "family": "scheduling",
+        "opened_at": at(-500),
+    }
+    return Recalled(**{**fields, **more})  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sevenhop.core.alerts.alert import ChangeReason
 from sevenhop.core.alerts.rule import Severity
 from sevenhop.core.effects import Notify, Role
-from sevenhop.core.events import Outcome, Recalled, Silenced
+from sevenhop.core.events import Outcome, Silenced
 from sevenhop.core.hops.diagnosis import Category
 from sevenhop.core.incidents.desk import LARGE
 from sevenhop.core.incidents.incident import IncidentStatus, NotifyReason, incident_key
@@ -42,6 +42,7 @@ from tests.unit.incidents.scene import (
     node,
     pool,
     reasons,
+    recalled,
     service,
     waiting,
 )
@@ -671,25 +672,6 @@ def test_an_end_that_was_refused_is_shown_later(scene: Scene) -> None:
     sent = scene.until(HOUR)
 
     assert [(n.reason, n.message.at, n.message.end_reason) for n in sent] == [("resolved", at(401), "recovered")]
-
-
-def recalled(**more: object) -> Recalled:
-    fields: dict[str, object] = {
-        "at": at(0),
-        "receiver": "console",
-        "key": incident_key(CLUSTER, pool(), "scheduling"),
-        "episode": 3,
-        "is_open": True,
-        "reference": "C1/9.9",
-        "revision": 7,
-        "title": "llama-70b/decode waits",
-        "severity": "critical",
-        "causes": (SHORT.id,),
-        "cause": str(pool()),
-        "family": "scheduling",
-        "opened_at": at(-500),
-    }
-    return Recalled(**{**fields, **more})  # type: ignore[arg-type]
 
 
 def test_an_emptied_store_is_filled_from_the_channel(scene: Scene) -> None:

@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from sevenhop.core.alerts.rule import Evaluation, Verdict
-from sevenhop.core.events import Recalled
 from sevenhop.core.incidents.incident import incident_key
 from tests.unit.incidents.scene import (
     CLUSTER,
@@ -22,29 +21,10 @@ from tests.unit.incidents.scene import (
     node,
     pool,
     reasons,
+    recalled,
 )
 
 MINUTE, HOUR = 60, 3600
-
-
-def recalled(**more: object) -> Recalled:
-    """Firing, in its third episode, about a pool."""
-    fields: dict[str, object] = {
-        "at": at(0),
-        "receiver": "console",
-        "key": incident_key(CLUSTER, pool(), "scheduling"),
-        "episode": 3,
-        "is_open": True,
-        "reference": "C1/9.9",
-        "revision": 7,
-        "title": "llama-70b/decode waits",
-        "severity": "critical",
-        "causes": (SHORT.id,),
-        "cause": str(pool()),
-        "family": "scheduling",
-        "opened_at": at(-500),
-    }
-    return Recalled(**{**fields, **more})  # type: ignore[arg-type]
 
 
 def test_what_a_channel_shows_stays_while_nobody_can_see_it() -> None:
