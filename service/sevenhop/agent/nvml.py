@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
 
@@ -256,8 +258,10 @@ class Nvml:
         self.replaced += 1
         if process.stdin is not None:
             process.stdin.close()
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
+        if process.returncode is None:
+            # Not process.kill(): it polls first, takes the exit code from asyncio's watcher, and that complains.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
         try:
             async with asyncio.timeout(1.0):
                 await process.wait()

@@ -64,17 +64,43 @@ def settings_of(args: argparse.Namespace, **overrides: Any) -> Settings:
     Raises:
         UsageError: With all problems, one per line.
     """
-    try:
-        settings = load_settings(
-            Path(args.config) if args.config else None, state=Path(args.state) if args.state else None, **overrides
-        )
-    except SettingsError as error:
-        first, *others = error.problems
-        for problem in others:
-            fail(problem)
-        raise UsageError(first) from None
+    settings = read_settings(args.config, state=Path(args.state) if args.state else None, **overrides)
     wanted = {name: value for name in ("kubeconfig", "context") if (value := getattr(args, name))}
     return settings.model_copy(update={"kubernetes": settings.kubernetes.model_copy(update=wanted)})
+
+
+def read_settings(config: str, **overrides: Any) -> Settings:
+    """
+    Settings, with the playbooks that they name.
+
+    Raises:
+        UsageError: With all problems, one per line.
+    """
+    try:
+        settings = load_settings(Path(config) if config else None, **overrides)
+        problems = _playbook_problems(settings, config or "settings")
+    except SettingsError as error:
+        problems = error.problems
+    if not problems:
+        return settings
+    first, *others = problems
+    for problem in others:
+        fail(problem)
+    raise UsageError(first)
+
+
+def _playbook_problems(settings: Settings, where: str) -> list[str]:
+    """Said before anything else is done: who turns a playbook on learns at once that nobody could approve it."""
+    if not settings.playbooks and not settings.remediation.playbooks:
+        return []  # the shipped ones, as they are
+    from sevenhop.playbooks_of import build_playbooks, remediation_of
+
+    book = build_playbooks(settings)
+    try:
+        remediation_of(settings, book)
+    except SettingsError as error:
+        return [*map(str, book.problems), *(f"{where}: {problem}" for problem in error.problems)]
+    return [*map(str, book.problems)]
 
 
 async def connect(settings: Settings) -> ApiServer:

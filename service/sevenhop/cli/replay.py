@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from sevenhop.cli.cluster import read_settings
 from sevenhop.cli.output import UsageError, to_json
 from sevenhop.cli.times import parse_time
 
@@ -22,14 +23,10 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     from sevenhop.app import build_engine, build_rulebook
     from sevenhop.cli.replaying import open_recording, steps
-    from sevenhop.settings import SettingsError, load_settings
     from sevenhop.sources.recording import RecordingError
 
     until = parse_time("--until", args.until) if args.until else None
-    try:
-        settings = load_settings(Path(args.config) if args.config else None)
-    except SettingsError as error:
-        raise UsageError(str(error)) from None
+    settings = read_settings(args.config)
     rulebook = build_rulebook(settings, [Path(p) for p in args.rules])
     if rulebook.problems:
         raise UsageError("\n".join(str(p) for p in rulebook.problems))

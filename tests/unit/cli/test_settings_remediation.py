@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sevenhop.cli.main import main
 from sevenhop.core.remediation.guards_freeze import Freeze
 from sevenhop.core.remediation.playbook import Mode
 from sevenhop.core.remediation.settings import RemediationSettings
@@ -167,3 +168,25 @@ def test_no_times_of_day(value: object) -> None:
     """
     with pytest.raises(ValueError, match="time of day"):
         parse_time_of_day(value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("remediation: {playbooks: {nope: {mode: shadow}}}", "remediation.playbooks.nope: there is no playbook nope"),
+        ("remediation: {playbooks: {restart-pod: {mode: approve}}}", "mode approve needs approvers"),
+        ("playbooks: [PLACE/broken.yaml]", "broken.yaml:1: playbook-missing-key goal is required"),
+    ],
+)
+def test_what_is_wrong_with_playbooks_is_said_before_a_cluster_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: str, said: str
+) -> None:
+    """One line with the place, exit code 2; no server is needed to hear it, and no playbook is left out in silence."""
+    (tmp_path / "broken.yaml").write_text("id: broken\nsteps: [scale]\n")
+    config = tmp_path / "sevenhop.yaml"
+    config.write_text(settings.replace("PLACE", str(tmp_path)))
+
+    assert main(["run", "--config", str(config), "--kubeconfig", str(tmp_path / "none")]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert "something of ours" not in err
