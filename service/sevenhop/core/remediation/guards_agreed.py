@@ -7,7 +7,7 @@ from datetime import datetime
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.remediation.action import EvictPod, Scale, name_of
 from sevenhop.core.remediation.guards_people import humans, reached_at
-from sevenhop.core.remediation.guards_question import GIVES_BACK, Approval, Question, place
+from sevenhop.core.remediation.guards_question import Approval, Question, place
 from sevenhop.core.remediation.permit import Purpose
 from sevenhop.core.remediation.plan import Plan
 from sevenhop.core.remediation.playbook import Playbook
@@ -72,7 +72,7 @@ def not_wider(question: Question) -> str | None:
         return "the step does nothing"
     if any(action not in plan.actions for action in actions):
         return f"the step is no part of plan {plan.id}"
-    if question.purpose in GIVES_BACK or question.purpose is Purpose.EXTEND:
+    if question.purpose.gives_back or question.purpose is Purpose.EXTEND:
         return None
     in_order = done >= 0 and actions == plan.actions[done : done + len(actions)]
     if question.purpose is Purpose.APPLY and not in_order:

@@ -8,7 +8,6 @@ would let a step pass because somebody forgot it.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Final
 
 import msgspec
 
@@ -197,9 +196,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def target(self, ref: ObjectRef) -> Target | None:
         """The live object at this place, whatever its incarnation."""
         return next((t for t in self.targets if place(t.ref) == place(ref)), None)
-
-
-GIVES_BACK: Final = (Purpose.UNDO, Purpose.RESTORE)
 
 
 def place(ref: ObjectRef) -> tuple[str, str, str]:

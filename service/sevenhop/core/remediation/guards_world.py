@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sevenhop.core.facts.schema import Unknown
 from sevenhop.core.remediation.action import Cordon, Edit, EvictPod, ObjectRef, Scale, Test, Value
 from sevenhop.core.remediation.guards_agreed import is_narrower
-from sevenhop.core.remediation.guards_question import GIVES_BACK, Question, Target, touched
+from sevenhop.core.remediation.guards_question import Question, Target, touched
 from sevenhop.core.remediation.permit import Purpose
 from sevenhop.core.remediation.plan import NoPlanReason
 from sevenhop.core.remediation.reduction import ConflictReason
@@ -75,7 +75,7 @@ def still_needed(question: Question) -> str | None:
 
 
 def unchanged(question: Question) -> str | None:
-    if question.purpose in GIVES_BACK:
+    if question.purpose.gives_back:
         return next(_against_giving_back(question), None)
     if question.purpose is Purpose.EXTEND:
         return next(_against_extending(question), None)

@@ -83,6 +83,12 @@ def test_an_end_may_be_written_though_all_is_stopped() -> None:
     assert refusals(replace(question, switch=Switch(is_on=True), playbook=None, approvals=())) == ()
 
 
+@pytest.mark.parametrize("purpose", [Purpose.UNDO, Purpose.RESTORE, Purpose.EXTEND])
+def test_planning_is_not_asked_before_giving_back(purpose: Purpose) -> None:
+    """Also when no step is known to be done, as from an empty store: what would help now does not matter any more."""
+    assert refusals(replace(asked(purpose), done=0, live=None)) == ()
+
+
 @pytest.mark.parametrize("purpose", [Purpose.DRY_RUN, Purpose.APPLY])
 def test_nothing_is_begun_with_one_of_them_gone(purpose: Purpose) -> None:
     """What people agreed to was both."""
