@@ -27,7 +27,7 @@ test: $(READY) ## unit, conformance, architecture and golden tests: Python only,
 
 e2e: $(READY) ## against a real control plane, KWOK and the KubeRay operator, built once and kept
 	@$(BIN)/python -m tests.testbed build
-	@$(PART) -m "e2e and not soak" tests/conformance tests/testbed tests/e2e
+	@$(PART) -m "e2e and not soak" -n 2 --dist loadfile tests/conformance tests/testbed tests/e2e
 
 soak: $(READY) ## the same tests with many more rounds
 	@$(BIN)/python -m tests.testbed build
@@ -42,7 +42,7 @@ check: $(READY) ## format, lint, types, layers, lock
 
 chart: $(READY) ## the chart by real helm and a real API server, its rights one by one, and the steps of the image
 	@$(BIN)/python -m tests.testbed build
-	@$(PART) -s -m e2e tests/e2e/test_chart.py tests/e2e/test_chart_rights.py tests/e2e/test_image.py
+	@$(PART) -s -m e2e tests/e2e/test_chart.py tests/e2e/test_chart_rights.py tests/e2e/test_chart_write_rights.py tests/e2e/test_image.py
 
 bench: $(READY) ## medians and ratios against the aims
 	@$(BIN)/python -m bench

@@ -30,6 +30,7 @@ from sevenhop.simulation.store import Store
 
 _NAME = re.compile(r"model-(\d{5})")
 _ARRIVES_WITHIN_S = 5.0
+_MOST_AT_ONCE = 20
 _KINDS = {"Node": "Node", "Pod": "Pod", "Deployment": "Deployment.apps", "ReplicaSet": "ReplicaSet.apps"}
 GPUS = 2
 
@@ -136,15 +137,24 @@ class Webhook:
         return web.Response(status=204)
 
 
-async def _measure(cluster: BenchCluster, webhook: Webhook, *, rate: float, changes: int, every_ms: float) -> Any:
-    """Milliseconds from each change to its message, in order; null for one that never came."""
+async def _measure(
+    cluster: BenchCluster,
+    webhook: Webhook,
+    *,
+    rate: float,
+    changes: int,
+    every_ms: float,
+    patience_s: float = _ARRIVES_WITHIN_S,
+) -> Any:
+    """Milliseconds from each change to its message, in order; null for one that has not come by the end."""
     made: dict[int, float] = {}
     begin = time.monotonic()
     background = 0
     while len(made) < changes:
         await asyncio.sleep(0.002)
         elapsed_s = time.monotonic() - begin
-        while background < rate * elapsed_s:
+        # A machine that cannot keep up makes fewer: the webhook in this process must have its turn.
+        for _ in range(min(_MOST_AT_ONCE, int(rate * elapsed_s) - background)):
             cluster.change(spared=changes)
             background += 1
         if elapsed_s * 1000 >= every_ms * (len(made) + 1):
@@ -152,7 +162,7 @@ async def _measure(cluster: BenchCluster, webhook: Webhook, *, rate: float, chan
             made[of] = time.monotonic()
             cluster.crash(of)
     with contextlib.suppress(TimeoutError):  # what has not arrived by then is answered as null
-        async with asyncio.timeout(_ARRIVES_WITHIN_S):
+        async with asyncio.timeout(patience_s):
             while len(webhook.arrived.keys() & made.keys()) < changes:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
     took_s = time.monotonic() - begin

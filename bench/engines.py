@@ -35,6 +35,10 @@ class Feed:
 
     def list_all(self, engine: Engine, objects: Iterable[dict[str, Any]], at: datetime = START) -> None:
         """List objects into the engine, every kind, and say that all are synced."""
+        engine.handle(self.listed(objects, at), at)
+
+    def listed(self, objects: Iterable[dict[str, Any]], at: datetime = START) -> list[Event]:
+        """What a source tells of its first lists: these objects, and that every kind is synced."""
         events: list[Event] = []
         names = {(kind.group, kind.kind): name for name, kind in KINDS.items()}
         for seen in self.kinds.values():
@@ -47,4 +51,4 @@ class Feed:
             events += seen.finish_list("1", at)
             seen.seq += 1
             events.append(SourceChanged(at=at, epoch=seen.epoch, seq=seen.seq, kind=name, state=SyncState.SYNCED))
-        engine.handle(events, at)
+        return events

@@ -33,15 +33,8 @@ def measure(*, quick: bool) -> list[Result]:
     """Rounds of samples of all agents; a tenth of the nodes when `quick`."""
     nodes, rounds = (200, 3) if quick else (2_000, 3)
     engine, feed = new_engine(), Feed()
-    objects: list[dict[str, object]] = [node(number) for number in range(nodes)]
-    for number in range(nodes):
-        objects += deployment(number, 4, gpus=2)
-        objects += [
-            pod(4 * number + index, number, gpus=2, node_name=f"node-{number:05}") for index in range(GPUS // 2)
-        ]
-    feed.list_all(engine, objects)
-    names = sorted(key for key, row in engine.inventory.state.rows.items() if row.node)
-    pods = dict(enumerate(names))
+    feed.list_all(engine, gpu_nodes(nodes))
+    pods = dict(enumerate(sorted(key for key, row in engine.inventory.state.rows.items() if row.node)))
     chance = Random(7)
     first = list(_lines(nodes, 0, pods, chance))
     gc.collect()
@@ -76,6 +69,26 @@ def measure(*, quick: bool) -> list[Result]:
     ]  # fmt: skip
 
 
+def gpu_nodes(nodes: int) -> list[dict[str, object]]:
+    """Full nodes: four pods of one model with two GPUs each."""
+    objects: list[dict[str, object]] = [node(number) for number in range(nodes)]
+    for number in range(nodes):
+        objects += deployment(number, 4, gpus=2)
+        objects += [
+            pod(4 * number + index, number, gpus=2, node_name=f"node-{number:05}") for index in range(GPUS // 2)
+        ]
+    return objects
+
+
+def sample(number: int, seq: int, at: datetime, pods: dict[int, tuple[str, str]], chance: Random) -> GpusSampled:
+    """What the agent of a node tells; `pods` are those of all nodes, in order."""
+    readings = tuple(_reading(number, index, pods, chance) for index in range(GPUS))
+    return GpusSampled(
+        at=at, received_at=at, epoch=1, seq=seq, node=f"node-{number:05}", is_whole=True, readings=readings,
+        driver="570.124.06",
+    )  # fmt: skip
+
+
 def _handle(engine: Engine, lines: list[bytes], at: datetime) -> float:
     """Seconds of processor time until all of them are told."""
     begin = time.process_time()
@@ -87,13 +100,7 @@ def _handle(engine: Engine, lines: list[bytes], at: datetime) -> float:
 def _lines(nodes: int, seq: int, pods: dict[int, tuple[str, str]], chance: Random) -> Iterator[bytes]:
     at = START + timedelta(seconds=EVERY_S * (seq + 1))
     for number in range(nodes):
-        readings = tuple(_reading(number, index, pods, chance) for index in range(GPUS))
-        yield msgspec.json.encode(
-            GpusSampled(
-                at=at, received_at=at, epoch=1, seq=seq, node=f"node-{number:05}", is_whole=True, readings=readings,
-                driver="570.124.06",
-            )
-        )  # fmt: skip
+        yield msgspec.json.encode(sample(number, seq, at, pods, chance))
 
 
 def _reading(number: int, index: int, pods: dict[int, tuple[str, str]], chance: Random) -> GpuReading:

@@ -30,17 +30,21 @@ def rulebook_of(count: int) -> Rulebook:
     Raises:
         ValueError: A generated rule is none; the problems are in the message.
     """
-    shipped = shipped_rules()
-    known = len(load_rulebook([shipped], FACTS).rules)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "self"
-        folder.mkdir()
-        for number, (subject, expr) in zip(range(count - known), _expressions(), strict=False):
-            (folder / f"generated-{number:03}.yaml").write_text(_rule(f"generated-{number:03}", subject, expr))
-        book = load_rulebook([shipped, folder], FACTS)
+        book = load_rulebook(write_rules(Path(name), count), FACTS)
     if book.problems or len(book.rules) != count:
         raise ValueError(f"{len(book.rules)} rules: " + "; ".join(map(str, book.problems)))
     return book
+
+
+def write_rules(folder: Path, count: int) -> list[Path]:
+    """As many generated rules as make `count` with the shipped ones; where all of them are, for the settings."""
+    shipped, place = shipped_rules(), folder / "self"
+    known = len(load_rulebook([shipped], FACTS).rules)
+    place.mkdir()
+    for number, (subject, expr) in zip(range(count - known), _expressions(), strict=False):
+        (place / f"generated-{number:03}.yaml").write_text(_rule(f"generated-{number:03}", subject, expr))
+    return [shipped, place]
 
 
 def _expressions() -> Iterator[tuple[SubjectKind, str]]:

@@ -105,7 +105,7 @@ async def running_service(server: Server, folder: Path, rulebook: Rulebook | Non
         rulebook: 100 rules if not given.
     """
     config = folder / "kubeconfig"
-    config.write_text(json.dumps(_kubeconfig(server.url)))
+    config.write_text(json.dumps(kubeconfig_of(server.url)))
     settings = Settings.model_validate(
         {
             "cluster": "bench",
@@ -150,7 +150,8 @@ async def until_listed(service: Service, within_s: float) -> None:
             await asyncio.sleep(0.05)
 
 
-def _kubeconfig(url: str) -> dict[str, Any]:
+def kubeconfig_of(url: str) -> dict[str, Any]:
+    """For a server that lets everybody in."""
     return {
         "apiVersion": "v1",
         "kind": "Config",

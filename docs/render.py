@@ -50,7 +50,7 @@ PAGES: dict[str, Callable[[], str]] = {
 CHART = Path(__file__).parent.parent / "helm" / "sevenhop"
 CHART_FILES: dict[str, Callable[[], str]] = {
     "files/cluster-role.yaml": kinds.render_role,
-    "files/cluster-role-remediation.yaml": actions.render_role,
+    "files/remediation.yaml": chart.render_remediation,
     "values.schema.json": lambda: chart.render_schema((CHART / "values.schema.json").read_text("utf-8")),
 }
 """File of the chart to what renders it; tests/unit/chart compares."""

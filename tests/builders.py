@@ -14,6 +14,8 @@ from typing import Any
 import msgspec
 
 from sevenhop.core import events as e
+from sevenhop.core.alerts.rule import Severity
+from sevenhop.core.effects import Message, Notify
 from sevenhop.core.objects import cluster as c
 from sevenhop.core.objects import pod as p
 from sevenhop.core.objects.base import Condition, Custom, LabelSelector, Meta, Object, OwnerRef
@@ -453,3 +455,28 @@ class Feed:
 def copy_of(obj: Object) -> Object:
     """A deep copy, so that a test may go on changing what it built."""
     return msgspec.convert(msgspec.to_builtins(obj), type(obj))
+
+
+def notify(
+    revision: int = 1,
+    *,
+    incident: str = "i-1",
+    receiver: str = "slack",
+    status: str = "firing",
+    anew: bool = False,
+) -> Notify:
+    """A message that a receiver is to be sent; only what the outbox reads matters."""
+    message = Message(
+        title="t", status=status, severity=Severity.WARNING, cluster="c", since=NOON, at=NOON, lines=(), labels={}
+    )
+    return Notify(
+        id=f"{incident}/{receiver}/{revision}",
+        incident=incident,
+        key=incident,
+        episode=1,
+        receiver=receiver,
+        revision=revision,
+        anew=anew,
+        reason="changed",
+        message=message,
+    )

@@ -128,12 +128,13 @@ def passing(of: Plan | None = None, **more: Any) -> Question:
         "actions": of.actions,
         "done": 0,
         "now": NOW,
-        "state": PlanState.APPROVED,
+        "state": PlanState.SUCCEEDED if more.get("purpose") is Purpose.EXTEND else PlanState.APPROVED,
         "playbook": replace(PLAYBOOK, id=of.playbook, steps=("steer", "scale", "evict-pod", "cordon")),
         "switch": Switch(),
         "breaker": Breaker(),
         "freezes": (),
         "approvals": (approval(ANN, of),),
+        "extensions": (approval(ANN, of),),
         "history": (),
         "targets": targets_of(more.get("actions", of.actions)),
         "budgets": (),
@@ -168,6 +169,7 @@ def permit(of: Plan, purpose: Purpose, effect_id: str, now: datetime = NOW) -> P
                 most_gpus=10**6, lease=of.lease,
             ),
             approvals=(approval(person, of_now, at=now),),
+            extensions=(approval(person, of_now, at=now),),
             evidence=tuple(replace(e, seen_at=e.seen_at + shift) for e in passing().evidence),
         )
     )  # fmt: skip

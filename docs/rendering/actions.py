@@ -77,5 +77,10 @@ def permissions() -> tuple[Permission, ...]:
     return permissions_of(_patched())
 
 
+def permissions_by_action() -> dict[str, tuple[Permission, ...]]:
+    """Action to what it needs."""
+    return {name: spec.permissions(_patched()) for name, spec in ACTIONS.items()}
+
+
 def _patched() -> list[Patched]:
     return sorted({patched for spec in SCALING.values() for patched in spec.patches})

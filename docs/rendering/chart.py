@@ -1,10 +1,19 @@
-"""helm/sevenhop/values.schema.json: the part that checks `config` comes from the settings; the rest is people's."""
+"""
+helm/sevenhop/values.schema.json: the part that checks `config` comes from the settings; the rest is people's.
+
+helm/sevenhop/files/remediation.yaml: what each action needs, and which actions each shipped playbook takes.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+import yaml
+
+from docs.rendering.actions import permissions_by_action
+from sevenhop.rulebook.playbook_load import load_playbooks
+from sevenhop.rulebook.shipped import shipped_playbooks
 from sevenhop.settings import Settings
 
 PREFIX = "settings"
@@ -41,6 +50,26 @@ def settings_definitions() -> dict[str, Any]:
     schema = Settings.model_json_schema(by_alias=True)
     sections = {"Settings": schema, **schema.pop("$defs")}
     return {_name(section): _section(section, body) for section, body in sorted(sections.items())}
+
+
+_REMEDIATION = """\
+# Rights of each action, and the actions of each shipped playbook with the mode of its file.  Rendered from
+# service/sevenhop/actions, service/sevenhop/frameworks/scaling and playbooks by `make docs`.
+"""
+
+
+def render_remediation() -> str:
+    """What the chart makes the role of approved plans from."""
+    actions = {
+        name: [{"group": p.group, "resource": p.resource, "verbs": list(p.verbs)} for p in needed]
+        for name, needed in permissions_by_action().items()
+    }
+    playbooks = {
+        book.id: {"mode": book.mode.value, "steps": list(book.steps)}
+        for book in load_playbooks([shipped_playbooks()]).playbooks
+    }
+    data = {"actions": actions, "playbooks": playbooks}
+    return _REMEDIATION + yaml.safe_dump(data, sort_keys=False, default_flow_style=None, width=120)
 
 
 def _name(section: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from docs.rendering.markdown import code, page, table
 from sevenhop.cli import main as cli
+from sevenhop.cli.help import EXAMPLES
 
 _INTRO = """# Command line
 
@@ -30,7 +31,7 @@ def render() -> str:
     rows = [[f"[{name}](#{name})", cli.COMMANDS[name][1]] for name in commands]
     parts = [_INTRO, table(["command", "what it does"], rows), "## Exit codes", _exit_codes()]
     for name, command in commands.items():
-        parts += [f"## {name}", *_command(f"sevenhop {name}", command, cli.COMMANDS[name][1])]
+        parts += [f"## {name}", *_command(f"sevenhop {name}", command), _examples(name)]
     return page(*parts)
 
 
@@ -42,19 +43,22 @@ def _exit_codes() -> str:
     return table(["code", "meaning"], [[code(number), meaning] for number, meaning in found])
 
 
-def _command(name: str, parser: argparse.ArgumentParser, summary: str) -> Iterator[str]:
-    yield parser.description or _sentence(summary)
+def _examples(name: str) -> str:
+    lines = "\n".join(EXAMPLES[name])
+    return f"```sh\n{lines}\n```"
+
+
+def _command(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    yield parser.description or ""
     children = _commands_of(parser)
     if not children:
         yield f"```\n{usage(name, parser)}\n```"
         yield _arguments(parser)
     for child, below in children.items():
         yield f"### {name.removeprefix('sevenhop ')} {child}"
-        yield below.description or _sentence(_help_of(parser, child))
+        yield below.description or ""
         yield f"```\n{usage(f'{name} {child}', below)}\n```"
         yield _arguments(below)
-    if parser.epilog:
-        yield parser.epilog
 
 
 def usage(name: str, parser: argparse.ArgumentParser) -> str:
@@ -112,13 +116,3 @@ def _below(parser: argparse.ArgumentParser) -> argparse._SubParsersAction[argpar
 def _commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     below = _below(parser)
     return dict(below.choices) if below is not None else {}
-
-
-def _help_of(parser: argparse.ArgumentParser, child: str) -> str:
-    below = _below(parser)
-    choices = below._choices_actions if below is not None else []  # noqa: SLF001 - the only place where helps are kept
-    return next((a.help or "" for a in choices if a.dest == child), "")
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + "." if text else ""

@@ -22,7 +22,8 @@ _MEANINGS: dict[PlanState, str] = {
     PlanState.EXPIRED: "nobody decided in time: silence is a no",
     PlanState.SUPERSEDED: "the cluster changed, or a newer plan took its place; nothing was done",
     PlanState.RUNNING: "something was tried or changed, and the goal is being watched",
-    PlanState.SUCCEEDED: "the goal was reached; what was lent is lent until the lease ends",
+    PlanState.SUCCEEDED: "the goal was reached; what was lent is lent until the lease ends, or for longer if as many "
+    "people agree to that as to the plan",
     PlanState.FAILED: "nothing was changed, or nothing could be undone; the words say which",
     PlanState.UNDONE: "the goal was not reached, and everything is as before",
     PlanState.UNKNOWN: "nobody can tell what was changed: a person must look; what is known is said",

@@ -24,6 +24,7 @@ from sevenhop.core.inventory.policy import Policy
 from sevenhop.core.inventory.workloads import Tier
 from sevenhop.core.remediation.audit import verify_lines
 from sevenhop.core.remediation.person import Person
+from sevenhop.core.remediation.settings import RemediationSettings
 from sevenhop.frameworks import FRAMEWORKS
 from sevenhop.frameworks.scaling import SCALING
 from sevenhop.playbooks_of import build_playbooks, remediation_of
@@ -140,7 +141,11 @@ def _route(route: RouteSettings) -> Route:
 
 def build_doors(settings: Settings, engine: Engine, front: Front, clock: Clock) -> list[Door]:
     """What hears people's decisions, one for each app that several receivers may share."""
-    deciders = deciders_of(engine)
+    return doors_to(front, settings, deciders_of(engine.remediation.settings), clock)
+
+
+def doors_to(front: Front, settings: Settings, deciders: list[str], clock: Clock) -> list[Door]:
+    """The same, for whatever stands behind the front."""
     doors: dict[str, Door] = {}
     for receiver in settings.receivers.values():
         spec = CHANNELS[receiver.type]
@@ -150,9 +155,9 @@ def build_doors(settings: Settings, engine: Engine, front: Front, clock: Clock) 
     return list(doors.values())
 
 
-def deciders_of(engine: Engine) -> list[str]:
+def deciders_of(remediation: RemediationSettings) -> list[str]:
     """Ids and groups that any playbook allows."""
-    playbooks = engine.remediation.settings.playbooks.values()
+    playbooks = remediation.playbooks.values()
     return sorted({person for playbook in playbooks for person in playbook.approvers})
 
 

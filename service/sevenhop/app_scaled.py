@@ -6,7 +6,7 @@ The composition root of the scaled runtime; the parts of one cluster are built a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TextIO
 
 import redis.asyncio as aioredis
@@ -14,6 +14,7 @@ import redis.asyncio as aioredis
 from sevenhop.actions.executor import ClusterExecutor
 from sevenhop.app import build_engine
 from sevenhop.channels import build_channel
+from sevenhop.channels.door import Handler
 from sevenhop.core.engine import Engine
 from sevenhop.core.hops.failures_text import prepare
 from sevenhop.rulebook.load import Rulebook
@@ -33,6 +34,7 @@ from sevenhop.sources.kubernetes.api import ApiServer
 from sevenhop.sources.kubernetes.limits import Limits
 from sevenhop.sources.kubernetes.source import KubernetesSource
 from sevenhop.stores.redis_fence import connect as connect_redis
+from sevenhop.telemetry.meter import Meter
 from sevenhop.web.server import WebServer
 
 
@@ -45,6 +47,7 @@ def build_worker(
     clock: Clock,
     on_end: Callable[[str], None],
     stream: TextIO | None = None,
+    meter: Meter | None = None,
 ) -> Worker:
     """
     Args:
@@ -53,6 +56,7 @@ def build_worker(
         orders: Started.
         on_end: Told why this process has to end.
         stream: Where the console writes; None is the standard output.
+        meter: Counts what the guards refuse.
     """
     prepare()
     quieten()
@@ -63,7 +67,8 @@ def build_worker(
 
     def build_acting(cluster: str, engine: Engine) -> Acting:
         transport = RemoteTransport(cluster, orders.send, waiting, clock)
-        return Acting(ClusterExecutor(transport, clock), engine.permit, clock)
+        permit = engine.permit if meter is None else meter.of(cluster).counting(engine.permit)
+        return Acting(ClusterExecutor(transport, clock), permit, clock)
 
     parts = Parts(
         build_engine=lambda cluster: build_engine(settings, rulebook(), cluster),
@@ -99,15 +104,32 @@ def build_edge(
     return edge, sources
 
 
-def build_door(settings: Settings, push: GpuPush | None, ready: Callable[[], str]) -> WebServer | None:
+def build_door(
+    settings: Settings,
+    push: GpuPush | None,
+    ready: Callable[[], str],
+    *,
+    healthy: Callable[[], str] = lambda: "",
+    gets: Mapping[str, Handler] | None = None,
+    posts: Mapping[str, Handler] | None = None,
+) -> WebServer | None:
     """
-    Health of a part of the scaled runtime, and where an edge's agents send their samples; None where nobody listens.
+    Health of a part of the scaled runtime, where people decide, and where an edge's agents send their samples; None
+    where nobody listens.
 
     Args:
-        ready: Empty if all is well, else why not.
+        healthy, ready: Empty if all is well, else why not.
+        gets, posts: Further paths, such as /metrics and /decide.
     """
     web = settings.web
     if not web.listen:
         return None
-    posts = dict(push.routes()) if push is not None else {}
-    return WebServer(web.listen, certificate=web.tls_certificate, key=web.tls_key, posts=posts, ready=ready)
+    return WebServer(
+        web.listen,
+        certificate=web.tls_certificate,
+        key=web.tls_key,
+        posts={**(posts or {}), **(push.routes() if push is not None else {})},
+        gets=gets,
+        healthy=healthy,
+        ready=ready,
+    )

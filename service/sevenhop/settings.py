@@ -7,10 +7,10 @@ Order: defaults, ``--config sevenhop.yaml``, the environment (``SEVENHOP__SECTIO
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from datetime import timedelta
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -18,14 +18,19 @@ from sevenhop.channels.console.settings import ConsoleSettings
 from sevenhop.channels.pagerduty.settings import PagerDutySettings
 from sevenhop.channels.slack.settings import SlackSettings
 from sevenhop.channels.webhook.settings import WebhookSettings
+from sevenhop.core.incidents.matchers import parse_matchers
 from sevenhop.durations import Duration
 from sevenhop.durations import parse_duration as parse_duration
+from sevenhop.settings_places import Place, Places, problems_of
 from sevenhop.settings_remediation import RemediationSettings
 from sevenhop.settings_scaled import KafkaSettings, RedisSettings, RuntimeSettings, missing_for
 from sevenhop.sources.dcgm.settings import DcgmSettings
 from sevenhop.sources.gpu_push.settings import GpuPushSettings
 from sevenhop.telemetry.settings import TelemetrySettings
 from sevenhop.web.listen import parse_listen
+
+if TYPE_CHECKING:
+    from sevenhop.rulebook.yaml_nodes import Document
 
 ENV_PREFIX = "SEVENHOP__"
 
@@ -180,6 +185,12 @@ class RouteSettings(_Section):
     go_on: bool = Field(False, alias="continue", description="Try the next sibling too.")
     routes: list[RouteSettings] = Field(default_factory=list, description="Children.")
 
+    @field_validator("matchers")
+    @classmethod
+    def _are_matchers(cls, matchers: list[str]) -> list[str]:
+        parse_matchers(matchers)
+        return matchers
+
 
 class Settings(_Section):
     """All settings of one process."""
@@ -224,53 +235,55 @@ def load_settings(path: Path | None, environ: dict[str, str] | None = None, **ov
     Raises:
         SettingsError: With all problems at once.
     """
-    data: dict[str, Any] = {}
-    if path is not None:
-        data = _read(path)
-    where = str(path) if path else "settings"
-    in_file = set(data)
+    document = _read(path) if path is not None else None
+    data: dict[str, Any] = dict(document.data or {}) if document is not None else {}
+    variables: dict[Place, str] = {}
     for name, value in sorted((os.environ if environ is None else environ).items()):
         if name.startswith(ENV_PREFIX):
-            _put(data, name.removeprefix(ENV_PREFIX).lower().split("__"), value)
-    for name, value in overrides.items():
-        if value is not None:
-            data[name] = value
+            keys = name.removeprefix(ENV_PREFIX).lower().split("__")
+            variables[tuple(keys)] = name
+            _put(data, keys, value)
+    data |= {name: value for name, value in overrides.items() if value is not None}
+    places = Places(path, document, variables)
     try:
         settings = Settings.model_validate(data)
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
-        raise SettingsError(
-            [_line(where if e["loc"][0] in in_file else f"environment {ENV_PREFIX}*", e) for e in found]
-        ) from None
-    missing = missing_for(settings.runtime.role, settings.kafka, settings.redis, settings.runtime.lease)
-    if missing:
-        raise SettingsError([f"{where}: {line}" for line in missing])
-    if settings.gpu_push.accounts and not settings.web.listen:
-        raise SettingsError([f"{where}: gpu_push.accounts: nothing listens for the agents; set web.listen too"])
-    unknown = sorted(_named(settings.route) - set(settings.receivers))
-    if unknown:
-        known = ", ".join(sorted(settings.receivers))
-        raise SettingsError([f"{where}: route: no receiver named {name!r}; there are {known}" for name in unknown])
+        raise SettingsError(problems_of(found, places, Settings)) from None
+    problems = [f"{places.of(place)}: {said}" for place, said in _contradictions(settings)]
+    if problems:
+        raise SettingsError(problems)
     return settings.model_copy(update={"state": settings.state.expanduser()})
 
 
-def _read(path: Path) -> dict[str, Any]:
-    import yaml
+def _contradictions(settings: Settings) -> Iterator[tuple[Place, str]]:
+    """What one section asks for and another does not give: (place, what to write)."""
+    for line in missing_for(settings.runtime.role, settings.kafka, settings.redis, settings.runtime.lease):
+        yield ("runtime", "role"), line
+    if settings.gpu_push.accounts and not settings.web.listen:
+        yield ("gpu_push", "accounts"), "gpu_push.accounts: nothing listens for the agents; set web.listen too"
+    for place, name in _named(settings.route, ("route",)):
+        if name not in settings.receivers:
+            yield place, f"route: no receiver named {name!r}; there are {', '.join(sorted(settings.receivers))}"
+
+
+def _read(path: Path) -> Document:
+    from sevenhop.rulebook.yaml_nodes import read_document
 
     try:
-        data = yaml.safe_load(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
     except OSError as error:
         raise SettingsError([f"{path}: {error.strerror}"]) from None
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise SettingsError([f"{path}:{line}: {error.problem}"]) from None
     except UnicodeDecodeError:
         raise SettingsError([f"{path}: not UTF-8 text"]) from None
-    if data is None:
-        return {}
-    if not isinstance(data, dict):
-        raise SettingsError([f"{path}: expected sections such as `receivers:`, got a {type(data).__name__}"])
-    return data
+    document = read_document(str(path), text)
+    problems = [problem for problem in document.problems if problem.code != "yaml-empty"]
+    if problems:
+        raise SettingsError([f"{each.path}:{max(1, each.line)}: {each.message}" for each in problems])
+    if document.data is not None and not isinstance(document.data, dict):
+        kind = type(document.data).__name__
+        raise SettingsError([f"{path}:1: expected sections such as `receivers:`, got a {kind}"])
+    return document
 
 
 def _put(data: dict[str, Any], path: list[str], value: str) -> None:
@@ -282,31 +295,16 @@ def _put(data: dict[str, Any], path: list[str], value: str) -> None:
             return
         data = inner
     # Lists and mappings are written as YAML; everything else is text and the model converts it.
-    data[path[-1]] = yaml.safe_load(value) if value[:1] in "[{" else value
+    try:
+        data[path[-1]] = yaml.safe_load(value) if value[:1] in ("[", "{") else value
+    except yaml.YAMLError:
+        name = ENV_PREFIX + "__".join(path).upper()
+        raise SettingsError([f"environment {name}: expected a list or a mapping in YAML's short form"]) from None
 
 
-def _named(route: RouteSettings) -> set[str]:
-    found = {route.receiver} if route.receiver else set()
-    for child in route.routes:
-        found |= _named(child)
-    return found
-
-
-def _line(where: str, error: Any) -> str:
-    place = ".".join(str(part) for part in error["loc"])
-    if error["type"] == "extra_forbidden":
-        return f"{where}: {place}: unknown key{_suggestion(error['loc'])}"
-    return f"{where}: {place}: {error['msg'].removeprefix('Value error, ')}"
-
-
-def _suggestion(loc: tuple[str | int, ...]) -> str:
-    """The nearest of the keys that may stand there; empty where that depends on a type, as in a receiver."""
-    section: Any = Settings
-    for part in loc[:-1]:
-        field = section.model_fields.get(part)
-        section = field.annotation if field is not None else None
-        if not (isinstance(section, type) and issubclass(section, BaseModel)):
-            return ""
-    known = [field.alias or name for name, field in section.model_fields.items()]
-    near = get_close_matches(str(loc[-1]), known, n=1)
-    return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"
+def _named(route: RouteSettings, place: Place) -> Iterator[tuple[Place, str]]:
+    """Receivers that a route and its children name, each with its place."""
+    if route.receiver:
+        yield (*place, "receiver"), route.receiver
+    for number, child in enumerate(route.routes):
+        yield from _named(child, (*place, "routes", number))

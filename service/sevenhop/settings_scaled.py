@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
@@ -46,6 +47,14 @@ class RuntimeSettings(_Section):
         description=(
             "Events that an edge holds while Kafka is away; then its watches wait, and what the API server no longer "
             "remembers is listed anew."
+        ),
+    )
+    decision_key: SecretStr = Field(
+        SecretStr(""),
+        description=(
+            "Signs what people decide on its way through Kafka; better from the environment. On workers any long "
+            "random text; on the edge of a cluster what `sevenhop edge-key CLUSTER` makes of it. Empty takes decisions "
+            "unsigned: then whoever may write to the topic of signals may decide in anybody's name."
         ),
     )
     lease: str = Field(
@@ -116,7 +125,19 @@ class RedisSettings(_Section):
     def _is_redis(cls, url: str) -> str:
         if url and not url.startswith(("redis://", "rediss://", "unix://")):
             raise ValueError("expected redis://host:port/number, or rediss:// for TLS")
+        try:
+            _ = urlsplit(url).port
+        except ValueError:  # its words may hold a part of a password
+            raise ValueError(
+                "expected redis://host:port/number; a password with / # @ or : belongs into redis.password"
+            ) from None
         return url
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> RedisSettings:
+        if self.ca is not None and not self.url.startswith("rediss://"):
+            raise ValueError("ca needs a url with rediss://: redis:// is without TLS")
+        return self
 
 
 def missing_for(role: str, kafka: KafkaSettings, redis: RedisSettings, lease: str) -> list[str]:

@@ -25,9 +25,12 @@ from sevenhop.core.facts.table import FACTS
 from sevenhop.core.incidents import message
 from sevenhop.core.objects.kinds import kind_of
 from sevenhop.core.subject import HOPS
+from sevenhop.rehearsal.play import play
 from sevenhop.rulebook.load import load_rulebook
 from sevenhop.rulebook.playbook_load import load_playbooks
+from sevenhop.rulebook.playbook_scene import PlaybookScene
 from sevenhop.rulebook.playbook_testing import run_playbook_tests
+from sevenhop.rulebook.shipped import shipped_playbooks, shipped_rules
 from sevenhop.rulebook.testing import run_tests
 from sevenhop.settings import load_settings
 from tests.shared import ROOT
@@ -244,6 +247,11 @@ def test_yaml_examples_load(page: Path, example: Example, tmp_path: Path) -> Non
         assert [str(p) for p in (*playbooks.problems, *told.problems)] == []
         assert [str(f) for result in told.results for f in result.failures] == []
         assert told.results
+    elif "scenes" in data:
+        lends = load_playbooks([shipped_playbooks() / "free-gpu-capacity.yaml"]).playbooks[0]
+        rules = load_rulebook([shipped_rules()], FACTS).rules
+        for written in data["scenes"]:
+            assert play(lends, PlaybookScene.model_validate(written), rules) == [], written["name"]
     elif example.place == "values.yaml":
         assert set(data) <= set(yaml.safe_load((ROOT / "helm" / "sevenhop" / "values.yaml").read_text("utf-8")))
         path = tmp_path / "sevenhop.yaml"
@@ -341,6 +349,8 @@ def test_every_row_of_contributing_leads_to_a_page() -> None:
     """
     For each open set there is a page that says how to add to it.
     """
-    howto = {path.stem for path in (ROOT / "docs" / "howto").glob("add-*.md")}
+    howto = {f"docs/howto/{path.name}" for path in (ROOT / "docs" / "howto").glob("add-*.md")}
+    rows = [line for line in text_of(ROOT / "CONTRIBUTING.md").splitlines() if line.startswith("| a")]
 
-    assert {"add-a-rule", "add-a-framework", "add-a-channel", "add-a-fact", "add-a-source-kind"} <= howto
+    assert howto == {target for row in rows for target in LINK.findall(row)}
+    assert [row for row in rows if not LINK.search(row)] == []

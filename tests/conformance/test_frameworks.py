@@ -199,8 +199,8 @@ def test_nothing_is_left(scene: Scene) -> None:
     assert names <= gone
     assert dict(discovery.workloads) == {}
     assert discovery.skipped == []
-    left = ("_seen", "_root", "_members", "_pods_at", "_claims", "_group_of", "_groups", "_placements")
-    assert {name: held for name in left if (held := getattr(discovery, name))} == {}
+    left = ("_seen", "_roots", "_pools", "_scalers", "_claiming", "_placements", "_unused", "_group_of", "_groups")
+    assert {name: held for name in left if len(held := getattr(discovery, name))} == {}
 
 
 def _take_away(objects: Objects, discovery: Discovery, manifests: list[Manifest]) -> set[Key]:

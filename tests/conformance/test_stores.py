@@ -17,13 +17,13 @@ import redis.asyncio as aioredis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sevenhop.core.alerts.rule import Severity
-from sevenhop.core.effects import Message, Notify, Row
+from sevenhop.core.effects import Row
 from sevenhop.core.events import StepDone, StepResult
 from sevenhop.core.remediation.audit import AuditRecord, append
 from sevenhop.stores.redis import RedisStore
 from sevenhop.stores.redis_fence import Fence, FencedError, connect
 from sevenhop.stores.sqlite import SqliteStore
+from tests.builders import notify
 from tests.testbed.binaries import BuildFailed
 from tests.testbed.redis import Redis
 
@@ -86,23 +86,6 @@ async def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 async def done(result: Any) -> Any:
     """What a store's method came to."""
     return await result if isawaitable(result) else result
-
-
-def notify(revision: int, *, incident: str = "i-1", anew: bool = False, receiver: str = "slack") -> Notify:
-    message = Message(
-        title="t", status="firing", severity=Severity.WARNING, cluster="c", since=NOON, at=NOON, lines=(), labels={}
-    )
-    return Notify(
-        id=f"{incident}/{receiver}/{revision}",
-        incident=incident,
-        key=incident,
-        episode=1,
-        receiver=receiver,
-        revision=revision,
-        anew=anew,
-        reason="changed",
-        message=message,
-    )
 
 
 def record(last: AuditRecord | None, text: str) -> AuditRecord:

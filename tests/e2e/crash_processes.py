@@ -22,8 +22,8 @@ import msgspec
 
 from sevenhop.cli.cluster import ask_service
 from sevenhop.cli.output import UsageError
-from sevenhop.core.incidents.desk import ADOPT_WITHIN
 from sevenhop.core.incidents.keeping import BEGAN
+from sevenhop.core.incidents.state import ADOPT_WITHIN
 from tests.fakes.slack_server import CHANNEL, TOKEN
 
 ROOT = Path(__file__).resolve().parents[2]

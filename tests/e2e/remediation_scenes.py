@@ -58,20 +58,40 @@ class Waiting(Scene):
             build.vllm_deployment(name, self.namespace, f"org/{name}", annotations={"sevenhop.dev/tier": tier}, **given)
         )
 
-    def ray_donor(self, name: str, *, workers: int, gpus: int, tier: str = "batch") -> None:
-        """A RayCluster; the real operator makes its pods."""
-        manifest = build.ray_cluster(
-            name, self.namespace, workers=workers, gpus=gpus, annotations={"sevenhop.dev/tier": tier}
-        )
-        spec = manifest["spec"]
+    def ray_donor(
+        self, name: str, *, workers: int, gpus: int, tier: str = "batch", served: bool = False, autoscaled: bool = False
+    ) -> None:
+        """
+        A RayCluster; the real operator makes its pods.
+
+        Args:
+            served: By a RayService, which makes the cluster.
+            autoscaled: With Ray's own autoscaler, which is in the head pod.
+        """
+        notes = {"sevenhop.dev/tier": tier}
+        if served:
+            manifest = build.ray_service(
+                name, self.namespace, f"org/{name}", workers=workers, gpus=gpus, annotations=notes
+            )
+        else:
+            manifest = build.ray_cluster(name, self.namespace, workers=workers, gpus=gpus, annotations=notes)
+        spec = manifest["spec"]["rayClusterConfig"] if served else manifest["spec"]
+        if autoscaled:
+            spec["enableInTreeAutoscaling"] = True
         for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"]):
             group["template"]["spec"]["nodeSelector"] = self.where
         self.client.create(manifest)
 
     def llama(
-        self, gpus: int, replicas: int = 1, *, annotations: Mapping[str, str] | None = None, priority_class: str = ""
+        self,
+        gpus: int,
+        replicas: int = 1,
+        *,
+        annotations: Mapping[str, str] | None = None,
+        priority_class: str = "",
+        tier: str = "critical",
     ) -> None:
-        """The critical Dynamo graph, with so many decode workers; `annotations` choose what its pods do wrong."""
+        """The Dynamo graph that waits, with so many decode workers; `annotations` choose what its pods do wrong."""
         graph = [
             Component(name="Frontend", type="frontend", node_selector=self.where),
             Component(
@@ -79,7 +99,7 @@ class Waiting(Scene):
                 node_selector=self.where, pod_annotations=annotations or {},
             ),
         ]  # fmt: skip
-        owner = {"sevenhop.dev/tier": "critical", "sevenhop.dev/owner": "@llm-serving"}
+        owner = {"sevenhop.dev/tier": tier, "sevenhop.dev/owner": "@llm-serving"}
         manifest = build.dgd("llama-70b", self.namespace, graph, annotations=owner, priority_class=priority_class)
         operators.create_dynamo(self.client, manifest, graph)
 
@@ -99,6 +119,16 @@ class Waiting(Scene):
         at = next(n for n, c in enumerate(graph["spec"]["components"]) if c["name"] == "decode")
         patch = [{"op": "replace", "path": f"/spec/components/{at}/replicas", "value": replicas}]
         self.client.patch(*GRAPH, "llama-70b", self.namespace, patch)
+
+    def short_of_one(self, *, donor: int = 3, **llama: Any) -> None:
+        """Four GPUs: a donor holds three, a keeper one; then a decode worker asks for one.  `llama` as there."""
+        node = self.node(4)
+        self.keeper(node, 1)
+        self.plain_donor(replicas=donor)
+        self.runs(donor, "app=summarizer")
+        self.runs(1, f"app=keeper-{node[-1]}")
+        self.llama(1, **llama)
+        self.waits(1)
 
     def waits(self, count: int = 1, labels: str = DECODE) -> list[Object]:
         """The pods that the scheduler refuses, once there are so many."""

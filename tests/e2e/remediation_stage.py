@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -67,13 +66,29 @@ class PagerDuty:
 
     def about(self, text: str) -> list[Row]:
         """Its incidents that mention this."""
-        with urllib.request.urlopen(f"{self.base_url}/_fake/incidents", timeout=10) as answer:
-            return [incident for incident in json.load(answer) if text in json.dumps(incident)]
+        return [incident for incident in self._get("incidents") if text in json.dumps(incident)]
+
+    def events(self, dedup_key: str) -> list[Row]:
+        """The events with this key as they were received, oldest first."""
+        return [event for event in self._get("events") if event["dedup_key"] == dedup_key]
+
+    def go_down(self, seconds: float) -> None:
+        """From now on for so long, every call gets 502."""
+        body = json.dumps({"seconds": seconds}).encode()
+        request = urllib.request.Request(f"{self.base_url}/_fake/down", body, {"Content-Type": "application/json"})
+        urllib.request.urlopen(request, timeout=10).close()
+
+    def _get(self, what: str) -> list[Row]:
+        with urllib.request.urlopen(f"{self.base_url}/_fake/{what}", timeout=10) as answer:
+            found: list[Row] = json.load(answer)
+        return found
 
 
 @contextlib.contextmanager
-def pagerduty_process() -> Iterator[PagerDuty]:
+def pagerduty_process(*keys: str) -> Iterator[PagerDuty]:
+    """Ends with the block; `keys` are those of its services, and the one of the settings if none is given."""
     command = [sys.executable, "-m", "tests.fakes.pagerduty_server", "--port", "0"]
+    command += [word for key in keys for word in ("--key", key)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -89,6 +104,8 @@ class Stage:
 
     Args:
         times: Of the playbook, such as ``lease="20s"``.
+        more: Settings that take the place of those here.
+        kubeconfig: Instead of that of `user`.
     """
 
     def __init__(
@@ -102,6 +119,7 @@ class Stage:
         times: Mapping[str, str],
         more: Mapping[str, Any] | None = None,
         user: str = "admin",
+        kubeconfig: Path | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.cluster, self.slack, self.pagerduty = cluster, slack, pagerduty
@@ -121,7 +139,12 @@ class Stage:
             **(more or {}),
         }
         self.service = Service(
-            folder / "service", cluster.kubeconfig(user), slack=slack, rules=(SHORT,), name=name, more=settings
+            folder / "service",
+            kubeconfig or cluster.kubeconfig(user),
+            slack=slack,
+            rules=(SHORT,),
+            name=name,
+            more=settings,
         )
 
     # What there is
@@ -184,32 +207,28 @@ class Stage:
 
     def click(self, user: str, verb: str, about: str) -> str:
         """A button below the newest message about this, over Socket Mode; what the one who clicked was then told."""
-        told_before = len(self.whispers(user))
-
-        def press() -> bool:
-            message = self.slack.messages_about(about)[-1]
-            body = {"user": user, "action": f"sevenhop.{verb}", "ts": message["ts"]}
-            url = self.slack.base_url.removesuffix("api/") + "_fake/click"
-            request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
-            try:
-                with urllib.request.urlopen(request, timeout=10):
-                    return True
-            except urllib.error.HTTPError as error:
-                if error.code != 409:
-                    raise
-                return False
-
-        eventually(press, timeout=20, every=0.2, what=f"a button {verb} about {about}")
+        told_before = len(self.slack.whispers(user))
+        self.press(user, verb, about)
         new: list[str] = eventually(
-            lambda: self.whispers(user)[told_before:], timeout=20, every=0.2, what=f"{user} to be answered"
+            lambda: self.slack.whispers(user)[told_before:], timeout=20, every=0.2, what=f"{user} to be answered"
         )
         return new[0]
 
-    def whispers(self, user: str) -> list[str]:
-        """What one person was told privately."""
-        url = self.slack.base_url.removesuffix("api/") + "_fake/whispers"
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            return [whisper["text"] for whisper in json.load(answer) if whisper["user"] == user]
+    def press(self, user: str, verb: str, about: str, **how: Any) -> Row:
+        """The button alone; with `to` and what else `ByHttp` has: what was answered over HTTP."""
+
+        def look() -> Row | None:
+            message = self.slack.messages_about(about)[-1]
+            return self.slack.click(user, f"sevenhop.{verb}", message["ts"], **how)
+
+        pressed: Row = eventually(look, timeout=20, every=0.2, what=f"a button {verb} about {about}")
+        return pressed
+
+    def refusals(self, *texts: str) -> list[Row]:
+        """Records of the audit trail of decisions that were refused, of those that hold these texts."""
+        lines = self.service.ask("audit", "export").stdout.splitlines()
+        records = [json.loads(line) for line in lines if all(text in line for text in texts)]
+        return [record for record in records if "refused" in json.dumps(record)]
 
     def switch(self, *, on: bool) -> None:
         """The kill switch, by this host's user."""

@@ -87,9 +87,15 @@ class Inbox:
 
 
 class WorkerProcess:
-    """``sevenhop run --role worker``."""
+    """
+    ``sevenhop run --role worker``.
+
+    Attributes:
+        is_wanted: Whether a supervisor is to start it again when it has ended.
+    """
 
     def __init__(self, folder: Path, config: Path) -> None:
+        self.is_wanted = False
         folder.mkdir(parents=True)
         self.state = folder / "state"
         self.log = folder / "worker.log"
@@ -107,18 +113,27 @@ class WorkerProcess:
                 [*command, "--config", str(self._config), "--state", str(self.state)],
                 cwd=ROOT, stdout=log, stderr=log, env=os.environ | {"NO_COLOR": "1"},
             )  # fmt: skip
+        self.is_wanted = True  # not before: the supervisor would see the process that has ended, and start another
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
 
     def signal(self, number: int) -> None:
         assert self._process is not None
         self._process.send_signal(number)
 
     def kill(self) -> None:
+        """kill -9; it stays away until `start`."""
+        self.is_wanted = False
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
         if self._process is not None:
             self._process.wait()
 
     def stop(self) -> None:
+        self.is_wanted = False
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGCONT)
             self._process.terminate()
@@ -241,6 +256,16 @@ class Stage:
         )
         self.workers: list[WorkerProcess] = []
         self.edges = {cluster: PlayedEdge(cluster, self.kafka_settings, int(time.time())) for cluster in clusters}
+        self._closing = threading.Event()
+        self._supervisor = threading.Thread(target=self._supervise, name="supervisor", daemon=True)
+        self._supervisor.start()
+
+    def _supervise(self) -> None:
+        """Starts a worker that has ended by itself, as Kubernetes does."""
+        while not self._closing.wait(0.2):
+            for worker in list(self.workers):
+                if worker.is_wanted and worker.code is not None:
+                    worker.start()
 
     def add_worker(self) -> WorkerProcess:
         worker = WorkerProcess(self.folder / f"worker-{len(self.workers)}", self.config)
@@ -254,6 +279,8 @@ class Stage:
         return sorted(found) == list(range(PARTITIONS))
 
     def close(self) -> None:
+        self._closing.set()
+        self._supervisor.join(5)
         for edge in self.edges.values():
             edge.close()
         for worker in self.workers:

@@ -52,7 +52,11 @@ REFUSED: dict[str, tuple[str, str]] = {
     "a hop that is none": ("rules.network.mine\\.yaml=x", "network"),
     "a setting's path that is none": ("secrets.existingSecret=s,secrets.settings.TOKEN=k", "/secrets/settings"),
     "a privileged port": ("web.port=80", "/web/port"),
-    "two replicas that know nothing of each other": ("replicas=2,config.redis.url=redis://r", "no standby yet"),
+    "two replicas that know nothing of each other": ("replicas=2", "config.redis.url"),
+    "two replicas on one volume": (
+        "replicas=2,config.redis.url=redis://r,state.existingClaim=mine",
+        "state.existingClaim",
+    ),
     "scaled without Kafka": ("mode=scaled", "config.kafka.servers"),
     "workers without Redis": ("mode=scaled,config.kafka.servers={k:9092}", "config.redis.url"),
     "scaled with nothing to run": (
@@ -60,6 +64,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         "runs nothing",
     ),
     "keys of no Secret": ("secrets.settings.kafka\\.password=k", "secrets.existingSecret"),
+    "keys of no Secret, of one role": ("edge.secrets.runtime\\.decision_key=k", "secrets.existingSecret"),
     "agents with nobody to tell": (
         "mode=scaled,config.kafka.servers={k:9092},config.redis.url=redis://r,edge.enabled=false,gpuAgent.enabled=true",
         "gpuAgent.server",
@@ -104,9 +109,27 @@ def test_the_service_understands_its_settings(case: Path, tmp_path: Path) -> Non
     assert components == ({"edge", "worker"} & components if values.get("mode") == "scaled" else {"service"})
 
 
+def test_a_role_may_have_secrets_of_its_own(tmp_path: Path) -> None:
+    """What signs decisions on a worker never reaches an edge; what both need, both have."""
+    keys = {}
+    for component, template in pod_templates(rendered(SCALED, folder=tmp_path)).items():
+        (container,) = template["spec"]["containers"]
+        secrets = [v for v in container["env"] if "secretKeyRef" in v.get("valueFrom", {})]
+        keys[component] = {v["name"].lower(): v["valueFrom"]["secretKeyRef"]["key"] for v in secrets}
+    both = {"sevenhop__kafka__password": "kafka-password", "sevenhop__redis__password": "redis-password"}
+    assert keys["edge"] == both | {"sevenhop__runtime__decision_key": "edge-key"}
+    assert keys["worker"] == both | {"sevenhop__runtime__decision_key": "decision-key"}
+    assert keys["gpu-agent"] == {}
+
+
 def test_a_lease_is_taken_only_where_several_could_work(tmp_path: Path) -> None:
     """The service's Lease is the one that the role allows; without a second replica there is neither."""
-    for name, component in (("scaled", "edge"), ("edge", "edge"), ("defaults", "service")):
+    for name, component in (
+        ("scaled", "edge"),
+        ("edge", "edge"),
+        ("defaults", "service"),
+        ("two-replicas", "service"),
+    ):
         objects = rendered(CHART / "ci" / f"{name}-values.yaml", folder=tmp_path, namespace="seven")
         names = [
             f"{role['metadata']['namespace']}/{lease}"
@@ -116,6 +139,34 @@ def test_a_lease_is_taken_only_where_several_could_work(tmp_path: Path) -> None:
         ]
         assert names == ([] if name == "defaults" else ["seven/sevenhop"])
         assert settings_of(objects, component, tmp_path).runtime.lease == "".join(names)
+
+
+@each_case
+def test_every_role_is_probed_and_scraped(case: Path, tmp_path: Path) -> None:
+    """Each container has all three probes, at a port that it names; roles are the alert rules' job, agents are not."""
+    objects = rendered(case, {"podMonitor": {"enabled": True}}, folder=tmp_path)
+    monitors = of_kind(objects, "PodMonitor")
+    for component, template in pod_templates(objects).items():
+        (container,) = template["spec"]["containers"]
+        ports = {port["name"] for port in container["ports"]}
+        (monitor,) = [each for each in monitors if _selects(each, template["metadata"]["labels"])]
+        (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+        assert endpoint["port"] in ports
+        probes = {name: probe["httpGet"] for name, probe in container.items() if name.endswith("Probe")}
+        assert {probe["port"] for probe in probes.values()} <= ports
+        if component == "gpu-agent":
+            assert "jobLabel" not in monitor["spec"]
+            continue
+        paths = {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"}
+        assert {name: probe["path"] for name, probe in probes.items()} == paths
+        assert template["metadata"]["labels"][monitor["spec"]["jobLabel"]] == "sevenhop"
+        assert endpoint["honorLabels"] is True
+
+
+def _selects(monitor: Object, labels: dict[str, str]) -> bool:
+    selector = monitor["spec"]["selector"]
+    listed = all(labels[each["key"]] in each["values"] for each in selector.get("matchExpressions", ()))
+    return listed and selector["matchLabels"].items() <= labels.items()
 
 
 def test_other_settings_are_other_pods(tmp_path: Path) -> None:
@@ -181,7 +232,12 @@ def test_agents_are_told_where_the_service_is(tmp_path: Path) -> None:
     for case, scheme in ((EVERYTHING, "https"), (SCALED, "http")):
         objects = rendered(case, folder=tmp_path, namespace="seven")
         (agent,) = pod_templates(objects)["gpu-agent"]["spec"]["containers"]
-        (service,) = of_kind(objects, "Service")
+        front = "edge" if case is SCALED else "service"
+        (service,) = [
+            each
+            for each in of_kind(objects, "Service")
+            if each["spec"]["selector"]["app.kubernetes.io/component"] == front
+        ]
         args = build_parser().parse_args(agent["args"])
         assert (
             args.service == f"{scheme}://{service['metadata']['name']}.seven.svc:{service['spec']['ports'][0]['port']}"
@@ -189,7 +245,6 @@ def test_agents_are_told_where_the_service_is(tmp_path: Path) -> None:
         assert {mount["mountPath"] for mount in agent["volumeMounts"]} >= {args.cgroups, "/var/log/containers"}
         # Tokens of another account are refused.
         name = pod_templates(objects)["gpu-agent"]["spec"]["serviceAccountName"]
-        front = "edge" if case is SCALED else "service"
         push = settings_of(objects, front, tmp_path).gpu_push
         assert push.accounts == [f"seven/{name}"]
         # A token for Sevenhop alone is mounted where it is asked for.
@@ -250,6 +305,24 @@ def test_releases_share_nothing(tmp_path: Path) -> None:
         seen |= keys
         selectors.append({str(o["spec"]["selector"]) for o in of_kind(objects, "Deployment")})
     assert not selectors[0] & selectors[2]
+
+
+@each_case
+def test_every_door_has_a_service(case: Path, tmp_path: Path) -> None:
+    """Its selector takes the pods of one role, and its port is one of theirs."""
+    objects = rendered(case, folder=tmp_path)
+    found = {}
+    for service in of_kind(objects, "Service"):
+        wanted = service["spec"]["selector"]
+        roles = [
+            role
+            for role, template in pod_templates(objects).items()
+            if wanted.items() <= template["metadata"]["labels"].items()
+        ]
+        (port,) = service["spec"]["ports"]
+        found[service["metadata"]["name"]] = (roles, port["targetPort"])
+    doors = set(pod_templates(objects)) - {"gpu-agent"}
+    assert sorted(found.values()) == sorted(([role], "http") for role in doors)
 
 
 def test_long_names_still_fit(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from tests.e2e.service import Service
 from tests.e2e.slack import FakeSlack, shown
 from tests.e2e.test_story import RECOVERED, SHORT, Told
 from tests.e2e.test_story import _tell as tell
+from tests.saying import Say
 from tests.testbed.cluster import Cluster
 from tests.testbed.waiting import eventually
 
@@ -37,11 +38,17 @@ class Installed:
     """The accounts and roles of a release, and nothing else of it; gone when the block ends."""
 
     def __init__(
-        self, cluster: Cluster, folder: Path, values: Mapping[str, Any], without: frozenset[Right] = frozenset()
+        self,
+        cluster: Cluster,
+        folder: Path,
+        values: Path | Mapping[str, Any],
+        without: frozenset[Right] = frozenset(),
+        *,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         self._client = cluster.client
         self.namespace = f"rights-{uuid.uuid4().hex[:8]}"
-        objects = rendered(values, folder=folder, namespace=self.namespace)
+        objects = rendered(values, more or {}, folder=folder, namespace=self.namespace)
         kinds = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
         self.objects = [each for kind in kinds for each in of_kind(objects, kind)]
         self.granted = {right for role in of_kind(objects, "ClusterRole") for right in granted(role)}
@@ -97,7 +104,7 @@ def test_nothing_is_hidden_with_the_rendered_role(told: tuple[Told, Any]) -> Non
     assert not report["discovery_error"]
 
 
-def test_every_verb_of_the_reading_role_is_needed(testbed: Cluster, slack: FakeSlack, tmp_path: Path) -> None:
+def test_every_verb_of_the_reading_role_is_needed(testbed: Cluster, slack: FakeSlack, tmp_path: Path, say: Say) -> None:
     """
     Without a verb of a kind, the doctor names that kind and that verb, and no other.
 
@@ -128,10 +135,9 @@ def test_every_verb_of_the_reading_role_is_needed(testbed: Cluster, slack: FakeS
         for name, verb in found.items():
             kind = KINDS[name]
             rows.append(f"{verb:5} {kind.plural}{'.' + kind.group if kind.group else ''}: doctor, {name}: {kind.why}")
-    print(f"\n{len(rows)} verbs, each with what is unknown without it:")
-    print("\n".join(f"  {row}" for row in sorted(rows)))
+    say("\n".join([f"{len(rows)} verbs, each with what is unknown without it:", *(f"  {row}" for row in sorted(rows))]))
     if unserved:
-        print(f"not served here, so not tried: {', '.join(sorted(unserved))}")
+        say(f"not served here, so not tried: {', '.join(sorted(unserved))}")
     assert len(rows) > 40
 
 

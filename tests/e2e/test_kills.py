@@ -14,6 +14,7 @@ from tests.e2e.crash_lanes import write_rules
 from tests.e2e.crash_processes import Service, cluster
 from tests.e2e.crash_slack import slack
 from tests.e2e.crash_story import AIMED, Story, kill_plan
+from tests.saying import Say
 
 SOAK = os.environ.get("SEVENHOP_ROUNDS") == "soak"
 KILLS = int(os.environ.get("SEVENHOP_KILLS", "500" if SOAK else "20"))  # in each of the two tests
@@ -34,16 +35,13 @@ def stage(tmp_path: Path) -> Iterator[tuple[Story, Service]]:
         yield Story(running, judge, service, random.Random(SEED), diary=tmp_path / "diary.jsonl"), service
 
 
-def test_killed_at_any_moment_it_tells_each_transition_once(
-    stage: tuple[Story, Service], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_killed_at_any_moment_it_tells_each_transition_once(stage: tuple[Story, Service], say: Say) -> None:
     """Killed before the commit, with messages waiting, on their way, or arrived and not recorded: 0 lost, 0 double."""
     story, service = stage
 
     tally = story.play(kill_plan(KILLS, random.Random(SEED)))
 
-    with capsys.disabled():
-        print(f"\n{tally}")
+    say(f"{tally}")
     assert (tally.lost, tally.duplicated, tally.wrong) == ([], [], [])
     assert {at: tally.met[at] for at in AIMED if tally.met[at] < LEAST_OF_EACH} == {}
     code, seconds = service.stop()
@@ -52,7 +50,7 @@ def test_killed_at_any_moment_it_tells_each_transition_once(
 
 
 def test_with_the_state_deleted_it_does_not_page_again_for_what_is_still_true(
-    stage: tuple[Story, Service], capsys: pytest.CaptureFixture[str]
+    stage: tuple[Story, Service], say: Say
 ) -> None:
     """The same, and after every third kill the state folder is gone: Slack itself is the memory."""
     story, _ = stage
@@ -60,7 +58,6 @@ def test_with_the_state_deleted_it_does_not_page_again_for_what_is_still_true(
 
     tally = story.play(kill_plan(KILLS, random.Random(SEED + 1)))
 
-    with capsys.disabled():
-        print(f"\n{tally}")
+    say(f"{tally}")
     assert tally.losses_of_state == KILLS // 3
     assert (tally.lost, tally.duplicated, tally.wrong) == ([], [], [])

@@ -14,6 +14,7 @@ import pytest
 from sevenhop.core.hops.diagnosis import Diagnosis
 from sevenhop.core.hops.scheduling import why_not_created
 from sevenhop.core.objects.cluster import Controller
+from tests.saying import Say
 from tests.scheduler_cases import put, synced
 from tests.testbed import build, nodes
 from tests.testbed.client import Object
@@ -265,10 +266,10 @@ def test_the_recipes_are_what_they_say(answers: list[Answer]) -> None:
     assert not wrong
 
 
-def test_what_is_refused_and_why_is_computed(answers: list[Answer]) -> None:
+def test_what_is_refused_and_why_is_computed(answers: list[Answer], say: Say) -> None:
     """From objects alone, before the API server has said a word; nothing is claimed where it refuses nothing."""
     wrong = [(a.recipe, a.case, a.refused, a.ours) for a in answers if (a.ours.cause if a.ours else "") != a.case.cause]
     for recipe, case, refused, ours in wrong:
-        print(f"{recipe} {case}: {refused!r}, ours {ours and (ours.cause, ours.summary)}")
-    print(f"refusals: {len(answers) - len(wrong)} of {len(answers)}, {sum(bool(a.refused) for a in answers)} refused")
+        say(f"{recipe} {case}: {refused!r}, ours {ours and (ours.cause, ours.summary)}")
+    say(f"refusals: {len(answers) - len(wrong)} of {len(answers)}, {sum(bool(a.refused) for a in answers)} refused")
     assert not wrong

@@ -17,6 +17,7 @@ from sevenhop.runtime.writing import ApiTransport
 from sevenhop.sources.kubernetes.connect import connect
 from tests.e2e import fresh_plans as fresh
 from tests.e2e.scenes import Scene, scene
+from tests.saying import Say
 from tests.testbed import build
 from tests.testbed.cluster import Cluster
 from tests.unit.actions.scene import NOON, act, leave
@@ -28,6 +29,10 @@ CLUSTERS = int(os.environ.get("SEVENHOP_CASES") or (300 if os.environ.get("SEVEN
 AT_ONCE = 30
 PLACED_WITHIN_S = 25.0
 """The scheduler looks again when a pod goes; one that it refused often waits up to 10 s for that."""
+
+
+CALM_S = 11.0
+"""Longer than the scheduler's longest back-off: who has waited for so long without anything happening has none left."""
 
 
 @dataclass
@@ -52,8 +57,8 @@ class Played:
 
     @property
     def says_so(self) -> bool:
-        """Whether the plan's notes say that who waits behind may get the room."""
-        return self.plan is not None and any("behind in the queue" in note for note in self.plan.notes)
+        """Whether the plan says that it helps in some cases only, for who waits behind may be tried first."""
+        return self.plan is not None and self.plan.helps_first[0] < self.plan.helps_first[1]
 
     @property
     def words(self) -> str:
@@ -94,7 +99,13 @@ def _play(testbed: Cluster, count: int, seed: int) -> list[Played]:
             pods = island.spec.need.pods
             could = any(smallest_safe(island.spec, fresh.MOST_REPLICAS, helped) for helped in range(1, pods + 1))
             found.append(Played(island, answer.plan, f"{answer.reason}: {answer.text}", could))
-        asyncio.run(_carry_out(testbed, found))
+        # First what holds whoever comes first.  The rest is about who does, so each has a scheduler that is at rest.
+        calm = [each for each in found if each.says_so]
+        asyncio.run(_carry_out(testbed, [each for each in found if not each.says_so]))
+        _wait_until_placed(here, found)
+        for each in calm:
+            time.sleep(CALM_S)
+            asyncio.run(_carry_out(testbed, [each]))
         _wait_until_placed(here, found)
         return found
 
@@ -120,33 +131,35 @@ def _wait_until_placed(here: Scene, found: list[Played]) -> None:
         time.sleep(0.5)
 
 
-def test_a_plan_places_the_pods_that_it_was_for(played: list[Played]) -> None:
+def test_a_plan_places_the_pods_that_it_was_for(played: list[Played], say: Say) -> None:
     """
     In at least 99 % as many pods as the plan says have a node afterwards; each miss is printed.
 
-    Not counted are plans whose notes say that an equal pod behind in the queue may get the room: every pod that leaves
-    stirs all that wait, who has been tried more often sits out longer, and then the younger comes first.  Of these at
-    least nine in ten help.
+    A plan may say that it helps in some cases only of who is tried first: these help at least as often as they say.
     """
     offered = [each for each in played if each.plan is not None]
     refused = [each for each in offered if each.refused]
     missed = [each for each in offered if each.missing and not each.refused and not each.says_so]
     warned = [each for each in offered if each.says_so]
     overtaken = [each for each in warned if each.missing and not each.refused]
+    shares = [each.plan.helps_first[0] / each.plan.helps_first[1] for each in warned if each.plan is not None]
+    promised = sum(shares)
+    by_chance = 2 * sum(share * (1 - share) for share in shares) ** 0.5  # two standard deviations
     helped = len(offered) - len(missed) - len(overtaken) - len(refused)
     reasons = Counter(each.why.partition(":")[0] for each in played if each.plan is None)
-    print(
-        f"\n{len(played)} clusters: {len(offered)} plans, {helped} placed all; "
-        f"{len(warned)} said that others may come first, of which {len(overtaken)} were overtaken; "
+    say(
+        f"{len(played)} clusters: {len(offered)} plans, {helped} placed all; "
+        f"{len(warned)} said that others may come first ({promised:.1f} promised), of which {len(overtaken)} were "
+        f"overtaken; "
         f"no plan: {dict(reasons)}"
     )
     for each in [*missed, *overtaken]:
-        print(f"  seed {each.island.seed}: {each.missing} pods not placed; {each.words}")
+        say(f"  seed {each.island.seed}: {each.missing} pods not placed; {each.words}")
     for each in refused:
-        print(f"  seed {each.island.seed}: not carried out: {each.refused}")
+        say(f"  seed {each.island.seed}: not carried out: {each.refused}")
     assert len(offered) >= len(played) / 10, "the clusters say too little"
     assert len(missed) <= len(offered) * 0.01
-    assert len(overtaken) <= max(1, len(warned) * 0.1)
+    assert len(warned) - len(overtaken) >= promised - by_chance
     assert not refused
 
 
@@ -164,13 +177,13 @@ def test_a_plan_names_the_node(played: list[Played]) -> None:
     assert not wrong
 
 
-def test_where_nothing_helps_nothing_is_offered(played: list[Played]) -> None:
+def test_where_nothing_helps_nothing_is_offered(played: list[Played], say: Say) -> None:
     """An exhaustive search over the same clusters finds none where we offer none, in 95 %; and never the reverse."""
     wrong = [each.island.seed for each in played if each.plan is not None and not each.could]
     withheld = [each for each in played if each.plan is None and each.could]
     possible = sum(each.could for each in played)
-    print(f"\na safe plan exists in {possible} clusters, withheld in {len(withheld)}")
+    say(f"a safe plan exists in {possible} clusters, withheld in {len(withheld)}")
     for each in withheld:
-        print(f"  seed {each.island.seed}: {each.why[:200]}")
+        say(f"  seed {each.island.seed}: {each.why[:200]}")
     assert not wrong
     assert len(withheld) <= max(1, possible * 0.05)

@@ -67,9 +67,11 @@ def stage(testbed: Cluster, slack: FakeSlack, tmp_path_factory: pytest.TempPathF
         folder = tmp_path_factory.mktemp("remediation")
         stage = Stage(folder, testbed, slack, pagerduty, name="remedied", times=times, more=more, user=SERVICE)
         stage.port = port
-        stage.service.start()
-        yield stage
-        stage.service.stop()
+        try:
+            stage.service.start(timeout=120)
+            yield stage
+        finally:
+            stage.service.stop()
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ from tests.e2e.remediation_stage import (
     quick_rules,
 )
 from tests.e2e.slack import FakeSlack
+from tests.saying import Say
 from tests.testbed.cluster import Cluster
 
 SOAK = os.environ.get("SEVENHOP_ROUNDS") == "soak"
@@ -53,7 +54,7 @@ def starts(testbed: Cluster, slack: FakeSlack, pagerduty: PagerDuty, tmp_path: P
             times = {"cooldown": "1s", **times}
             stage = Stage(tmp_path / name, testbed, slack, pagerduty, name=name, times=times, more=more)
             opened.callback(stage.service.stop)
-            stage.service.start()
+            stage.service.start(timeout=120)
             return stage
 
         yield start
@@ -125,7 +126,7 @@ def test_a_lost_store_gives_back_all_the_same(starts: MakeStage, here: Waiting) 
     stage.wait_for(plan["plan"], "succeeded")
     stage.service.kill()
     shutil.rmtree(stage.service.state)
-    stage.service.start()
+    stage.service.start(timeout=120)
 
     done = stage.wait_for(plan["plan"], "restored", timeout=60)
     print("", *done["history"], sep="\n  ")
@@ -136,9 +137,7 @@ def test_a_lost_store_gives_back_all_the_same(starts: MakeStage, here: Waiting) 
     assert events_on(stage.cluster, here.namespace, "summarizer") == ["RemediationApplied", "RemediationRestored"]
 
 
-def test_killed_at_any_moment_each_patch_is_made_once(
-    starts: MakeStage, testbed: Cluster, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_killed_at_any_moment_each_patch_is_made_once(starts: MakeStage, testbed: Cluster, say: Say) -> None:
     """
     Killed while it carries out and while it gives back: no patch is made twice, none is forgotten.
 
@@ -151,8 +150,7 @@ def test_killed_at_any_moment_each_patch_is_made_once(
         try:
             tally = kills.play(KILLS)
         finally:
-            with capsys.disabled():
-                print(f"\n{kills.tally}")
+            say(f"{kills.tally}")
     assert tally.wrong == []
     assert tally.kills >= KILLS
     assert tally.cycles

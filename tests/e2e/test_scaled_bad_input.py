@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +18,7 @@ from sevenhop.runtime.scaled.terms import in_term
 from sevenhop.runtime.scaled.topics import TopicsError, partition_of, prepare, topics_of
 from sevenhop.settings_scaled import KafkaSettings
 from tests import builders as b
-from tests.e2e.scaled_stage import PARTITIONS, Stage, stage, wait_until
+from tests.e2e.scaled_stage import PARTITIONS, ROOT, Stage, stage, wait_until
 from tests.testbed.kafka import Kafka
 from tests.testbed.redis import Redis
 
@@ -97,6 +101,20 @@ def test_topics_that_do_not_fit_are_said(at: Stage, kafka: Kafka) -> None:
     wrong = at.kafka_settings.model_copy(update={"partitions": PARTITIONS + 1})
     with pytest.raises(TopicsError, match=f"has {PARTITIONS} partitions, kafka.partitions says {PARTITIONS + 1}"):
         asyncio.run(prepare(wrong))
+
+
+def test_a_worker_does_not_start_on_topics_with_too_few_partitions(kafka: Kafka, tmp_path: Path) -> None:
+    """The process ends at once, as for any wrong setting, with a line for each topic and what to set."""
+    kafka_settings = {"servers": kafka.servers.split(","), "prefix": "few", "replicas": 1}
+    asyncio.run(prepare(KafkaSettings.model_validate(kafka_settings | {"partitions": 2})))
+    config = tmp_path / "sevenhop.yaml"
+    config.write_text(json.dumps({"kafka": kafka_settings, "redis": {"url": "redis://127.0.0.1:1/0"}}))
+    command = [sys.executable, "-m", "sevenhop.cli.main", "run", "--role", "worker", "--config", str(config)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=90, check=False)
+
+    lines = [line for line in done.stderr.splitlines() if "has 2 partitions, kafka.partitions says 24" in line]
+    assert done.returncode == 2, done.stderr
+    assert sorted(line.partition("few.")[2].partition(":")[0] for line in lines) == ["objects", "orders", "signals"]
 
 
 def test_topics_that_are_missing_are_said(kafka: Kafka) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.scaled_stage import ROOT, Inbox, wait_until
+from tests.saying import Say
 from tests.testbed import build
 from tests.testbed.cluster import Cluster
 from tests.testbed.kafka import Kafka
@@ -124,7 +125,7 @@ def hand_over(testbed: Cluster, pool: Pool, inbox: Inbox, replicas: list[Process
 
 
 def test_two_embedded_replicas(
-    testbed: Cluster, pool: Pool, tmp_path: Path, inbox: Inbox, redis: Redis, capsys: pytest.CaptureFixture[str]
+    testbed: Cluster, pool: Pool, tmp_path: Path, inbox: Inbox, redis: Redis, say: Say
 ) -> None:
     """The one that waits takes over within 15 s, and what was told is not told again."""
     pool.add(build.gpu_node("leased-0"), build.gpu_node("leased-1"))
@@ -135,14 +136,11 @@ def test_two_embedded_replicas(
     finally:
         for replica in replicas:
             replica.kill()
-    with capsys.disabled():
-        print(f"\nembedded replica taken over after {took_s:.1f} s", end="")
+    say(f"embedded replica taken over after {took_s:.1f} s")
     assert took_s < TAKEN_OVER_WITHIN_S
 
 
-def test_two_edges(
-    testbed: Cluster, pool: Pool, tmp_path: Path, inbox: Inbox, redis: Redis, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_edges(testbed: Cluster, pool: Pool, tmp_path: Path, inbox: Inbox, redis: Redis, say: Say) -> None:
     """API server → edge → Kafka → worker → webhook, and the edge dies in the middle."""
     pool.add(build.gpu_node("edged-0"), build.gpu_node("edged-1"))
     with Kafka(1) as kafka:
@@ -157,8 +155,7 @@ def test_two_edges(
         finally:
             for process in (*replicas, worker):
                 process.kill()
-    with capsys.disabled():
-        print(f"\nedge taken over after {took_s:.1f} s", end="")
+    say(f"edge taken over after {took_s:.1f} s")
     assert took_s < TAKEN_OVER_WITHIN_S
 
 

@@ -24,6 +24,7 @@ from sevenhop.runtime.scaled.worker import Worker
 from sevenhop.settings_scaled import KafkaSettings, RuntimeSettings
 from sevenhop.stores.redis_fence import connect
 from tests.builders import node
+from tests.saying import Say
 from tests.testbed.kafka import Kafka
 from tests.testbed.redis import Redis
 from tests.unit.runtime.harness import Script, Told, node_rule
@@ -58,7 +59,10 @@ class Fragile(Engine):
 class Works:
     """An edge that the test plays, a worker, and what was told."""
 
-    def __init__(self, edge: Edge, worker: Worker, script: Script, told: Told, ended: list[str]) -> None:
+    def __init__(
+        self, kafka: KafkaSettings, edge: Edge, worker: Worker, script: Script, told: Told, ended: list[str]
+    ) -> None:
+        self.kafka = kafka
         self.edge = edge
         self.worker = worker
         self.script = script
@@ -87,7 +91,7 @@ async def works(kafka: Kafka, redis: Redis, prefix: str, engine: type[Engine] = 
     worker = Worker(settings, RuntimeSettings(role="worker"), topics, parts, client, ended.append)
     edge = Edge("test", int(time.time()), settings, topics, clock, buffered_events=100)
     tasks = [asyncio.create_task(worker.run()), asyncio.create_task(edge.run([told]))]
-    play = Works(edge, worker, script, told, ended)
+    play = Works(settings, edge, worker, script, told, ended)
     try:
         told.synced(*(node(f"n{number}", ready=True) for number in range(10)))
         await play.until(lambda: any("test" in partition.cells for partition in worker.partitions.values()))
@@ -122,7 +126,7 @@ async def test_a_record_that_the_engine_fails_on_is_buried_alone(kafka: Kafka, r
 
 
 async def test_kafka_gone_for_a_while_loses_nothing_and_holds_no_more_than_the_bound(
-    kafka: Kafka, redis: Redis, capsys: pytest.CaptureFixture[str]
+    kafka: Kafka, redis: Redis, say: Say
 ) -> None:
     """The edge keeps what it sees up to its bound, then its sources wait; all of it is told when Kafka is back."""
     async with works(kafka, redis, "gone") as play:
@@ -136,14 +140,64 @@ async def test_kafka_gone_for_a_while_loses_nothing_and_holds_no_more_than_the_b
         await asyncio.sleep(2)
         assert play.edge.buffered <= 101
         assert play.told.waiting > 0
-        await asyncio.to_thread(broker.start)
+        broker.start(wait_s=0)  # in this thread: with its own the kernel would end it
+        await asyncio.to_thread(broker.wait)
         back_at = time.monotonic()
 
         await play.until(lambda: not play.edge.buffered and not play.told.waiting, 90)
         await play.until(lambda: _last(play) == {"n0": "firing"}, 60)
-        with capsys.disabled():
-            print(f"\nKafka back: all told after {time.monotonic() - back_at:.1f} s", end="")
+        say(f"Kafka back: all told after {time.monotonic() - back_at:.1f} s")
         assert not play.ended
+
+
+async def test_redis_gone_stops_the_input_and_loses_nothing(kafka: Kafka, redis: Redis) -> None:
+    """It says so, sends nothing of what is not stored, is no hang to the watchdog, and goes on by itself."""
+    async with works(kafka, redis, "stateless") as play:
+        redis.pause()
+        try:
+            for number in range(10):
+                play.told.node(f"n{number}", ready=False)
+            await play.until(lambda: play.worker.stalled)
+            play.told.node("n0", ready=True)
+            await asyncio.sleep(2)
+
+            assert play.worker.stalled.startswith("Redis: ")
+            assert play.worker.why_not_ready().startswith("state is not stored")
+            assert play.worker.progress()[1] is False
+            assert play.script.delivered == []
+        finally:
+            redis.resume()
+
+        await play.until(lambda: _last(play) == {f"n{number}": "firing" for number in range(1, 10)})
+        assert play.worker.stalled == ""
+        assert len(set(play.script.delivered)) == len(play.script.delivered)
+        assert not play.ended
+
+
+async def test_of_two_edges_the_later_one_counts(kafka: Kafka, redis: Redis) -> None:
+    """The earlier one goes on talking, is counted, and changes nothing, not even by a list of its own."""
+    async with works(kafka, redis, "two-edges") as play:
+        (cell,) = [
+            partition.cells["test"] for partition in play.worker.partitions.values() if "test" in partition.cells
+        ]
+        later = Told()
+        edge = Edge("test", play.edge.term + 1, play.kafka, await prepare(play.kafka), Clock())
+        running = asyncio.create_task(edge.run([later]))
+        try:
+            later.synced(*(node(f"n{number}", ready=number != 1) for number in range(10)))
+            await play.until(lambda: _last(play) == {"n1": "firing"})
+            before = cell.sight.stale_records
+            play.told.node("n2", ready=False)
+            play.told.synced(*(node(f"n{number}", ready=False) for number in range(10)))
+            await play.until(lambda: cell.sight.stale_records >= before + 12)
+            later.node("n3", ready=False)
+            await play.until(lambda: _last(play) == {"n1": "firing", "n3": "firing"})
+
+            assert {notify.cause for notify in play.script.messages} == {"node:n1", "node:n3"}
+            assert cell.sight.term == edge.term
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
 
 
 def _last(play: Works) -> dict[str, str]:
@@ -155,7 +209,7 @@ def _last(play: Works) -> dict[str, str]:
 
 
 @pytest.mark.soak
-async def test_how_long_a_change_takes(kafka: Kafka, redis: Redis, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_how_long_a_change_takes(kafka: Kafka, redis: Redis, say: Say) -> None:
     """From an edge to a channel, by way of Kafka and Redis: printed, not asserted but for its order of magnitude."""
     async with works(kafka, redis, "latency") as play:
         took: list[float] = []
@@ -165,8 +219,5 @@ async def test_how_long_a_change_takes(kafka: Kafka, redis: Redis, capsys: pytes
             await play.until(lambda known=before: len(play.script.delivered) > known)  # type: ignore[misc]
             took.append((time.perf_counter() - began) * 1000)
         cuts = quantiles(took, n=100)
-        with capsys.disabled():
-            print(
-                f"\nchange at the edge → channel, {CHANGES} times: p50 {cuts[49]:.1f} ms, p99 {cuts[98]:.1f} ms", end=""
-            )
+        say(f"change at the edge → channel, {CHANGES} times: p50 {cuts[49]:.1f} ms, p99 {cuts[98]:.1f} ms")
         assert cuts[49] < 1000

@@ -24,6 +24,7 @@ from sevenhop.core.placement.what_if import what_if
 from tests.e2e.fresh_cases import fresh_cases
 from tests.e2e.fresh_maker import GPU_SHORT, Case
 from tests.e2e.scenes import Scene, scene
+from tests.saying import Say
 from tests.scheduler_cases import put, synced
 from tests.testbed import nodes
 from tests.testbed.client import Object
@@ -269,13 +270,13 @@ def _node_within(here: Scene, case: Case, seconds: float) -> str:
         return ""
 
 
-def _rate(what: str, wrong: Sequence[object], total: int) -> float:
-    """Prints what is wrong, also where it is little enough."""
+def _rate(say: Say, what: str, wrong: Sequence[object], total: int) -> float:
+    """Says what is wrong, also where it is little enough."""
     for each in wrong:
-        print(f"{what}, wrong: {each}")
+        say(f"{what}, wrong: {each}")
     right = total - len(wrong)
     rate = right / total if total else 1.0
-    print(f"{what}: {right} of {total} ({rate:.1%})")
+    say(f"{what}: {right} of {total} ({rate:.1%})")
     return rate
 
 
@@ -293,15 +294,15 @@ def test_the_recipes_are_what_they_say(answers: list[Answer]) -> None:
     assert not wrong
 
 
-def test_fits_and_does_not_fit_as_the_scheduler_says(answers: list[Answer]) -> None:
+def test_fits_and_does_not_fit_as_the_scheduler_says(answers: list[Answer], say: Say) -> None:
     """99 % in each class, and the node that it took is among those that we name."""
     placed = [a for a in answers if a.node and not a.preempted]
     refused = [a for a in answers if (not a.node or a.preempted) and a.case.recipe not in UNASKED]
-    assert _rate("fits", [_told(a) for a in placed if a.node not in a.our_nodes], len(placed)) >= 0.99
-    assert _rate("does not fit", [_told(a) for a in refused if a.our_nodes], len(refused)) >= 0.99
+    assert _rate(say, "fits", [_told(a) for a in placed if a.node not in a.our_nodes], len(placed)) >= 0.99
+    assert _rate(say, "does not fit", [_told(a) for a in refused if a.our_nodes], len(refused)) >= 0.99
 
 
-def test_preemption_is_foretold(answers: list[Answer]) -> None:
+def test_preemption_is_foretold(answers: list[Answer], say: Say) -> None:
     """99 % of the pods that fit nowhere: whether the scheduler makes room, and that it does so on a node we name."""
     asked = [a for a in answers if a.room is not None]
     wrong = []
@@ -309,42 +310,42 @@ def test_preemption_is_foretold(answers: list[Answer]) -> None:
         helps = answer.room is not None and answer.room.reason is PreemptionReason.HELPS
         if helps is not bool(answer.node) or (helps and answer.room and answer.node not in answer.room.nodes):
             wrong.append((*_told(answer), answer.room))
-    print(f"preempted: {sum(bool(a.node) for a in asked)}")
-    assert _rate("preemption", wrong, len(asked)) >= 0.99
+    say(f"preempted: {sum(bool(a.node) for a in asked)}")
+    assert _rate(say, "preemption", wrong, len(asked)) >= 0.99
 
 
-def test_reasons_count_the_nodes_as_the_scheduler_does(answers: list[Answer]) -> None:
+def test_reasons_count_the_nodes_as_the_scheduler_does(answers: list[Answer], say: Say) -> None:
     """Reason by reason, on 99 % of the refused pods."""
     asked = [a for a in answers if a.their_counts is not None and not a.node]
     wrong = [(*_told(a), a.their_counts, a.our_counts) for a in asked if a.their_counts != a.our_counts]
-    assert _rate("counts", wrong, len(asked)) >= 0.99
+    assert _rate(say, "counts", wrong, len(asked)) >= 0.99
 
 
-def test_the_schedulers_words_do_not_confuse_us(answers: list[Answer]) -> None:
+def test_the_schedulers_words_do_not_confuse_us(answers: list[Answer], say: Say) -> None:
     """With its condition on the pod we say the same, and doubt it nowhere."""
     asked = [a for a in answers if a.with_words is not None and a.ours is not None and not a.node]
     wrong = [(*_told(a), a.with_words) for a in asked if a.with_words and a.ours and a.with_words.cause != a.ours.cause]
-    assert _rate("the same with the scheduler's words", wrong, len(asked)) >= 0.99
+    assert _rate(say, "the same with the scheduler's words", wrong, len(asked)) >= 0.99
 
 
-def test_a_single_cause_is_named(answers: list[Answer]) -> None:
+def test_a_single_cause_is_named(answers: list[Answer], say: Say) -> None:
     """97 % of the cases built with one thing wrong are given that cause, without reading the scheduler's words."""
     built = [a for a in answers if a.case.expected is not None]
     right = [a for a in built if a.ours is not None and a.ours.cause in (a.case.expected or ())]
     wrong = [_told(a) for a in built if a not in right]
-    assert _rate("causes", wrong, len(built)) >= 0.97
+    assert _rate(say, "causes", wrong, len(built)) >= 0.97
 
 
-def test_no_gpu_shortage_is_claimed_where_there_is_none(answers: list[Answer]) -> None:
+def test_no_gpu_shortage_is_claimed_where_there_is_none(answers: list[Answer], say: Say) -> None:
     """Every claim holds in reality: the same pod without its GPUs is placed on a GPU node."""
     claims = [a for a in answers if not a.node and a.ours is not None and a.ours.cause in GPU_SHORT]
     false = [_told(a) for a in claims if not a.gpu_helps]
-    print(f"gpu shortage: {len(claims)} claims, {len(false)} false")
+    say(f"gpu shortage: {len(claims)} claims, {len(false)} false")
     assert claims
     assert not false
 
 
-def test_what_if_comes_true(answers: list[Answer]) -> None:
+def test_what_if_comes_true(answers: list[Answer], say: Say) -> None:
     """Donors were really deleted: 99 % of what was foretold happened, on one of the nodes that were named."""
     asked = [a for a in answers if a.our_after is not None]
     wrong = []
@@ -353,5 +354,5 @@ def test_what_if_comes_true(answers: list[Answer]) -> None:
         if ours_fits is not bool(answer.after_node) or (ours_fits and answer.after_node not in ours_nodes):
             wrong.append((*_told(answer), answer.our_after, answer.after_node))
     fitting = sum(bool(a.after_node) for a in asked)
-    print(f"what-if: of {len(asked)} {fitting} fit afterwards")
-    assert _rate("what-if", wrong, len(asked)) >= 0.99
+    say(f"what-if: of {len(asked)} {fitting} fit afterwards")
+    assert _rate(say, "what-if", wrong, len(asked)) >= 0.99

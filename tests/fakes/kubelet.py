@@ -40,9 +40,9 @@ def claim(driver: str, device: str, cdi: str) -> bytes:
     return field(5, field(2, "claim") + field(3, "prod") + field(4, resource))
 
 
-def pod(name: str, *contents: bytes) -> bytes:
+def pod(name: str, *contents: bytes, namespace: str = "prod") -> bytes:
     container = field(1, "main") + field(3, 7) + field(4, field(1, "memory") + field(2, 1 << 40)) + b"".join(contents)
-    return field(1, field(1, name) + field(2, "prod") + field(3, container))
+    return field(1, field(1, name) + field(2, namespace) + field(3, container))
 
 
 @asynccontextmanager

@@ -70,6 +70,11 @@ class Script:
                 self._gpus[index][key] = value
         self._write()
 
+    def vanish(self, index: int) -> None:
+        """The driver does not list it any more; the one with the highest index, or those behind it go too."""
+        del self._gpus[index]
+        self._write()
+
     def mig(self, index: int, slot: int, **values: str) -> None:
         """Add an instance."""
         self._gpus[index]["mig"] = "1"

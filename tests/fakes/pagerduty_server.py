@@ -3,7 +3,8 @@ A local server that behaves like PagerDuty's Events API v2.
 
 In a test: ``async with PagerDutyServer() as pagerduty: … pagerduty.base_url … pagerduty.incidents``.  On its own, for
 tests that start processes: ``python -m tests.fakes.pagerduty_server --port 0`` prints its base URL as its first line,
-and shows ``GET /_fake/incidents`` and takes ``POST /_fake/down {"seconds": n}``.
+and shows ``GET /_fake/incidents`` and ``GET /_fake/events`` and takes ``POST /_fake/down {"seconds": n}``.  `--key`,
+more than once, names the integration keys of its services.
 
 What it knows of the real one: 400 with the reasons, 429 over 120 events a minute and key, the `dedup_key` semantics
 (the same key is the same open incident; acknowledge and resolve of none are dropped; after a resolve a trigger opens
@@ -67,6 +68,7 @@ class PagerDutyServer:
             [
                 web.post("/v2/enqueue", self._enqueue),
                 web.get("/_fake/incidents", self._show),
+                web.get("/_fake/events", self._show_events),
                 web.post("/_fake/down", self._down),
             ]
         )
@@ -124,6 +126,9 @@ class PagerDutyServer:
     async def _show(self, _request: web.Request) -> web.Response:
         return web.json_response([asdict(each) for each in self.incidents])
 
+    async def _show_events(self, _request: web.Request) -> web.Response:
+        return web.json_response(self.events)
+
     async def _down(self, request: web.Request) -> web.Response:
         self.down_until = time.monotonic() + float((await request.json())["seconds"])
         return web.json_response({})
@@ -166,8 +171,10 @@ def _problems(event: dict[str, Any], size: int, keys: tuple[str, ...]) -> list[s
 async def _main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, default=0)
-    server = PagerDutyServer()
-    await server.start(parser.parse_args().port)
+    parser.add_argument("--key", action="append")
+    given = parser.parse_args()
+    server = PagerDutyServer(tuple(given.key or (KEY,)))
+    await server.start(given.port)
     print(server.base_url, flush=True)
     await asyncio.Event().wait()
 

@@ -9,7 +9,9 @@ every request to FILE as a line of JSON, and shows and takes back what it holds 
     GET  /_fake/requests        every request so far
     POST /_fake/faults          a list of faults, see `Fault`; they are played in order
     POST /_fake/delete          {"channel", "ts"}: as a person would
-    POST /_fake/click           {"user", "action", "ts"?, "option"?}: as a person would, over Socket Mode
+    POST /_fake/click           {"user", "action", "ts"?, "option"?}: as a person would, over Socket Mode; with {"to"}
+                                posted there and signed, see `ByHttp`; answers what Slack was answered
+    POST /_fake/people          {"groups"?, "users"?}: as an administrator would
     GET  /_fake/whispers        what single persons were told, oldest first
 
 People and user groups are given as `People`; `click` and `command` build what Slack sends, `signed` signs it for HTTP.
@@ -33,7 +35,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from aiohttp import web
+from aiohttp import ClientSession, web
 
 from tests.fakes.slack_limits import mentions_in, refusal_of
 
@@ -41,6 +43,7 @@ TOKEN = "xoxb-fake-token"
 APP_TOKEN = "xapp-fake-token"
 SECRET = "fake-signing-secret"
 TEAM = "T0FAKE"
+APP = "A0FAKE"
 CHANNEL = "C0123456789"
 
 
@@ -121,6 +124,23 @@ class People:
     groups: dict[str, list[str]] = field(default_factory=dict)
 
 
+@dataclass
+class ByHttp:
+    """
+    How a payload is posted: to which address, and what a forger would do otherwise.
+
+    Attributes:
+        secret: That it is signed with.
+        age_s: How long ago it was signed.
+        value: What the button carries, instead of what the message says.
+    """
+
+    to: str
+    secret: str = SECRET
+    age_s: float = 0.0
+    value: str = ""
+
+
 def _everybody() -> People:
     users = {
         "U0KIM": {"real_name": "Kim", "email": "kim@example.com"},
@@ -181,6 +201,7 @@ class SlackServer:
         app.router.add_post("/_fake/faults", self._take_faults)
         app.router.add_post("/_fake/delete", self._take_delete)
         app.router.add_post("/_fake/click", self._take_click)
+        app.router.add_post("/_fake/people", self._take_people)
         app.router.add_get("/_fake/whispers", self._show_whispers)
         app.router.add_get("/socket", self._socket)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
@@ -284,6 +305,7 @@ class SlackServer:
             "conversations.replies": self._replies,
             "chat.postEphemeral": self._whisper,
             "users.info": self._user,
+            "bots.info": self._bot,
             "usergroups.users.list": self._group,
             "views.open": self._view,
             "apps.connections.open": self._connection,
@@ -356,6 +378,12 @@ class SlackServer:
         profile = {"email": known.pop("email", "")} if "users:read.email" in self.scopes else {}
         return {"user": {"id": user, "team_id": TEAM, "deleted": False, "is_bot": False, "profile": profile, **known}}
 
+    def _bot(self, body: dict[str, Any]) -> dict[str, Any]:
+        self._needs("users:read")
+        if body.get("bot") != "B0OURS":
+            raise Refused("bot_not_found")
+        return {"bot": {"id": "B0OURS", "deleted": False, "name": "sevenhop", "app_id": APP, "user_id": "U0BOT"}}
+
     def _group(self, body: dict[str, Any]) -> dict[str, Any]:
         self._needs("usergroups:read")
         group = str(body.get("usergroup") or "")
@@ -385,7 +413,15 @@ class SlackServer:
     # People who click
 
     def clicked(
-        self, user: str, action: str, *, ts: str = "", option: str = "", team: str = TEAM, name: str = ""
+        self,
+        user: str,
+        action: str,
+        *,
+        ts: str = "",
+        option: str = "",
+        team: str = TEAM,
+        name: str = "",
+        app: str = APP,
     ) -> dict[str, Any]:
         """
         The payload of a click on a button of a message as it stands now.
@@ -401,7 +437,8 @@ class SlackServer:
             for block in message.blocks:
                 for element in block.get("elements", []) if block["type"] == "actions" else []:
                     if element["action_id"] == action:
-                        return self._payload(user, message, block, element, option, team, name)
+                        payload = self._payload(user, message, block, element, option, team, name)
+                        return {**payload, "api_app_id": app}
         raise AssertionError(f"no message has a button {action}")
 
     def _payload(
@@ -430,7 +467,6 @@ class SlackServer:
         return {
             "type": "block_actions",
             "user": {"id": user, "username": user.lower(), "name": name or user.lower(), "team_id": team},
-            "api_app_id": "A0FAKE",
             "token": "deprecated",
             "container": {"type": "message", "message_ts": message.ts, "channel_id": message.channel},
             "trigger_id": trigger,
@@ -444,7 +480,7 @@ class SlackServer:
             "actions": [action],
         }
 
-    def commanded(self, user: str, text: str, *, team: str = TEAM) -> dict[str, str]:
+    def commanded(self, user: str, text: str, *, team: str = TEAM, app: str = APP) -> dict[str, str]:
         """The form of a slash command."""
         self._count += 1
         return {
@@ -453,6 +489,7 @@ class SlackServer:
             "user_id": user,
             "user_name": user.lower(),
             "team_id": team,
+            "api_app_id": app,
             "channel_id": self.channels[0],
             "trigger_id": f"trigger-{self._count}",
             "response_url": "https://hooks.slack.example/commands/1",
@@ -478,7 +515,7 @@ class SlackServer:
     async def _socket(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
-        await socket.send_json({"type": "hello", "num_connections": 1, "connection_info": {"app_id": "A0FAKE"}})
+        await socket.send_json({"type": "hello", "num_connections": 1, "connection_info": {"app_id": APP}})
         self._sockets.append(socket)
         try:
             async for message in socket:
@@ -503,10 +540,29 @@ class SlackServer:
 
     async def _take_click(self, request: web.Request) -> web.Response:
         asked = await request.json()
+        how = {name: asked.pop(name) for name in ("to", "secret", "age_s", "value") if name in asked}
         try:
+            if how:
+                return web.json_response(await self.post(ByHttp(**how), self.clicked(**asked)))
             await self.click(**asked)
         except AssertionError as error:
             return web.json_response({"ok": False, "error": str(error)}, status=409)
+        return web.json_response({"ok": True})
+
+    async def post(self, how: ByHttp, payload: dict[str, Any]) -> dict[str, Any]:
+        """One click over HTTP; the answer with the seconds that it took, and what was sent, to send it again."""
+        if how.value:
+            payload["actions"][0]["value"] = how.value
+        body, headers = signed({"payload": json.dumps(payload)}, secret=how.secret, at=time.time() - how.age_s)
+        began = time.monotonic()
+        async with ClientSession() as session, session.post(how.to, data=body, headers=headers) as answer:
+            said = {"status": answer.status, "text": await answer.text(), "seconds": time.monotonic() - began}
+        return {**said, "body": body.decode(), "headers": headers}
+
+    async def _take_people(self, request: web.Request) -> web.Response:
+        changed = await request.json()
+        self.people.groups.update(changed.get("groups", {}))
+        self.people.users.update(changed.get("users", {}))
         return web.json_response({"ok": True})
 
     async def _show_whispers(self, request: web.Request) -> web.Response:
@@ -600,12 +656,12 @@ def signed(form: Mapping[str, str], *, secret: str = SECRET, at: float | None = 
     }
 
 
-async def serve(port: int, log: Path | None, token: str, channel: str) -> None:
+async def serve(port: int, log: Path | None, token: str, channels: tuple[str, ...]) -> None:
     """Run until SIGTERM or SIGINT."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with SlackServer(token=token, channels=(channel,), port=port, log=log) as server:
+    async with SlackServer(token=token, channels=channels, port=port, log=log) as server:
         print(server.base_url, flush=True)
         await stop.wait()
 
@@ -615,9 +671,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one; the first line printed names it")
     parser.add_argument("--log", type=Path, help="every request is appended here as a line of JSON")
     parser.add_argument("--token", default=TOKEN)
-    parser.add_argument("--channel", default=CHANNEL)
+    parser.add_argument("--channel", action="append", help="more than once for several; the first one hears commands")
     given = parser.parse_args(arguments)
-    asyncio.run(serve(given.port, given.log, given.token, given.channel))
+    asyncio.run(serve(given.port, given.log, given.token, tuple(given.channel or (CHANNEL,))))
 
 
 if __name__ == "__main__":

@@ -64,5 +64,6 @@ def test_every_rule_that_objects_can_provoke_is_provoked(rulebook: Rulebook) -> 
         "rulebook-rejected": "about our own rules",
     }
     needs_more = {rule.id for rule in rulebook.rules if rule.hop in (Hop.GPU, Hop.GATEWAY)}
-    needs_more |= {"unhealthy-gpu-still-allocatable", "ready-but-not-serving"}  # agent; probe
+    needs_more |= {"unhealthy-gpu-still-allocatable", "straggler", "cpu-throttled"}  # agent
+    needs_more |= {"ready-but-not-serving"}  # probe
     assert {rule.id for rule in rulebook.rules} - needs_more - set(elsewhere) == set(FAULTS)

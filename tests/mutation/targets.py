@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 PACKAGE = "service/sevenhop/core/remediation"
-_TESTS = "tests/unit/remediation/guards"
+_TESTS = "tests/unit/remediation"
 
 
 class Target(NamedTuple):
@@ -19,14 +19,19 @@ class Target(NamedTuple):
         return self.path.removeprefix("service/").removesuffix(".py").replace("/", ".")
 
 
-def _target(name: str, *tests: str) -> Target:
-    return Target(f"{PACKAGE}/{name}.py", tuple(f"{_TESTS}/{test}.py" for test in tests))
+def _target(name: str, *tests: str, folder: str = "guards") -> Target:
+    return Target(f"{PACKAGE}/{name}.py", tuple(f"{_TESTS}/{folder}/{test}.py" for test in tests))
 
 
 TARGETS: tuple[Target, ...] = (
+    _target("approvals", "test_decide", folder="desk"),
+    _target("states", "test_states", folder="desk"),
+    _target("consent", "test_consent", folder="desk"),
+    _target("leases", "test_lend", folder="desk"),
+    _target("waking", "test_waking", folder="desk"),
     _target("guards", "test_guard_table", "test_guards_refuse", "test_permit"),
     _target("guards_policy", "test_guards_refuse"),
-    _target("guards_agreed", "test_guards_refuse", "test_giving_back_in_part"),
+    _target("guards_agreed", "test_guards_refuse", "test_extending", "test_giving_back_in_part"),
     _target("guards_world", "test_guards_refuse", "test_giving_back_in_part"),
     _target("guards_history", "test_guards_refuse"),
     _target("guards_people", "test_guard_parts", "test_guards_refuse"),
@@ -39,6 +44,18 @@ TARGETS: tuple[Target, ...] = (
 )
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
+    (
+        "approvals",
+        "Guards = Callable[[Case, Purpose], tuple[Refusal, ...]]",
+        "element 1 removed",
+    ): "a type",
+    (
+        "approvals",
+        "Guards = Callable[[Case, Purpose], tuple[Refusal, ...]]",
+        "element 2 removed",
+    ): "a type",
+    ("approvals", 'return ""', "return None"): "no reason against somebody, in either word",
+    ("approvals", "needed = max(1, playbook.approvals)", "1 → 0"): "at least one person has just said yes",
     (
         "guards_agreed",
         "in_order = done >= 0 and actions == plan.actions[done : done + len(actions)]",

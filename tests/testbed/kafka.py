@@ -11,12 +11,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -74,12 +76,37 @@ def _fetch(folder: Path) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-class Kafka:
-    """A cluster of `brokers`; three keep what two of them have, so one may be killed."""
+@dataclass(frozen=True)
+class Secured:
+    """
+    A second listener with TLS, where clients say who they are by SASL, or by a certificate.
 
-    def __init__(self, brokers: int = 1, *, say: Callable[[str], None] = lambda _: None) -> None:
+    Attributes:
+        identity: PEM file with the brokers' key and certificate, for 127.0.0.1.
+        users: Name to password, for SCRAM-SHA-256, SCRAM-SHA-512 and PLAIN; without any there is TLS alone.
+        clients: PEM file of the authority whose certificates clients must have; None asks for none.
+    """
+
+    identity: Path
+    users: Mapping[str, str]
+    clients: Path | None = None
+
+
+class Kafka:
+    """
+    A cluster of `brokers`; three keep what two of them have, so one may be killed.
+
+    Args:
+        secured: Also listen with TLS and SASL (`secured_servers`); the plain listener stays.
+    """
+
+    def __init__(
+        self, brokers: int = 1, *, secured: Secured | None = None, say: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._count = brokers
+        self._secured = secured
         self._say = say
+        self.secured_servers = ""
         self.folder = Path()
         self.brokers: list[Program] = []
 
@@ -109,7 +136,9 @@ class Kafka:
         """
         jars = ensure_jars(self._say)
         self.folder = Path(tempfile.mkdtemp(prefix="sevenhop-kafka-"))
-        ports = free_ports(2 * self._count)
+        ports = free_ports(3 * self._count)
+        secured = ports[2 * self._count :]
+        self.secured_servers = ",".join(f"127.0.0.1:{port}" for port in secured) if self._secured else ""
         voters = ",".join(f"{n + 1}@127.0.0.1:{ports[2 * n + 1]}" for n in range(self._count))
         java = ["java", *_JAVA, "-cp", f"{jars}/lib/*"]
         identity = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=").replace("-", "A")
@@ -117,9 +146,13 @@ class Kafka:
             for number in range(self._count):
                 folder = self.folder / f"broker-{number + 1}"
                 folder.mkdir()
-                (folder / "server.properties").write_text(
-                    _properties(number + 1, ports[2 * number], ports[2 * number + 1], voters, self._count, folder)
+                properties = _properties(
+                    number + 1, ports[2 * number], ports[2 * number + 1], voters, self._count, folder
                 )
+                if self._secured is not None:
+                    properties = _with_secured(properties, secured[number], self._secured)
+                (folder / "server.properties").write_text(properties)
+                (folder / "server.properties").chmod(0o600)
                 self.brokers.append(
                     Program(
                         [*java, "kafka.Kafka", "server.properties"],
@@ -129,7 +162,7 @@ class Kafka:
                     )
                 )
             with ThreadPoolExecutor(self._count) as pool:
-                list(pool.map(lambda broker: _format(java, identity, broker.log.parent), self.brokers))
+                list(pool.map(lambda broker: _format(java, identity, broker.log.parent, self._secured), self.brokers))
             for broker in self.brokers:
                 broker.start(wait_s=0)
             for broker in self.brokers:
@@ -148,8 +181,11 @@ class Kafka:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _format(java: list[str], identity: str, folder: Path) -> None:
+def _format(java: list[str], identity: str, folder: Path, secured: Secured | None) -> None:
     command = [*java, "kafka.tools.StorageTool", "format", "-t", identity, "-c", "server.properties"]
+    for name, password in secured.users.items() if secured else ():
+        for mechanism in _SCRAM:
+            command += ["--add-scram", f"{mechanism}=[name={name},password={password}]"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise BuildFailed(f"kafka: its storage cannot be formatted\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
@@ -187,6 +223,32 @@ def _properties(number: int, port: int, controller_port: int, voters: str, count
             "",
         )
     )
+
+
+_SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+def _with_secured(properties: str, port: int, secured: Secured) -> str:
+    """The same broker with one listener more; keys as in Kafka's manual, "Security", with PEM files (KIP-651)."""
+    properties = re.sub(r"(?m)^((?:advertised\.)?listeners=.*)$", rf"\1,SECURED://127.0.0.1:{port}", properties)
+    protocol = "SASL_SSL" if secured.users else "SSL"
+    properties = re.sub(r"(?m)^(listener\.security\.protocol\.map=.*)$", rf"\1,SECURED:{protocol}", properties)
+    module = "org.apache.kafka.common.security"
+    users = " ".join(f'user_{name}="{password}"' for name, password in secured.users.items())
+    ours = {
+        "sasl.enabled.mechanisms": ",".join((*_SCRAM, "PLAIN")),
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(secured.identity),
+        "plain.sasl.jaas.config": f"{module}.plain.PlainLoginModule required {users};",
+        **{f"{name.lower()}.sasl.jaas.config": f"{module}.scram.ScramLoginModule required;" for name in _SCRAM},
+    }
+    if secured.clients is not None:
+        ours |= {
+            "ssl.client.auth": "required",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(secured.clients),
+        }
+    return properties + "".join(f"listener.name.secured.{key}={value}\n" for key, value in ours.items())
 
 
 if __name__ == "__main__":

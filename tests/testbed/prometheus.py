@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,18 +81,18 @@ def alertmanager(folder: Path) -> Program:
     return Program(command, port=port, log=folder / "alertmanager.log", folder=folder)
 
 
-def prometheus(folder: Path, target: str, rules: Path, scrape: Mapping[str, Any]) -> Program:
+def prometheus(folder: Path, targets: Sequence[str], rules: Path, scrape: Mapping[str, Any]) -> Program:
     """
-    A Prometheus that scrapes one target every second, as the job ``sevenhop``; not started.
+    A Prometheus that scrapes its targets every second, as the job ``sevenhop``; not started.
 
     Args:
-        target: ``host:port``.
+        targets: Of ``host:port``.
         rules: A file of alert rules.
         scrape: Further keys of the scrape's configuration.
     """
     (port,) = free_ports(1)
     config = folder / "prometheus.yaml"
-    job = {"job_name": "sevenhop", "static_configs": [{"targets": [target]}], **scrape}
+    job = {"job_name": "sevenhop", "static_configs": [{"targets": list(targets)}], **scrape}
     config.write_text(
         yaml.safe_dump(
             {

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.testbed.binaries import BuildFailed, cache_folder, locked
+from tests.testbed.certificates import Signed
 from tests.testbed.ports import free_ports
 from tests.testbed.programs import Program
 
@@ -78,19 +79,30 @@ class Redis:
 
     Args:
         remembers: Each write is on disk before it is answered, so a restart keeps all; else it forgets everything.
+        password: That it wants; empty wants none.
+        identity: Listen with TLS alone, with this certificate for 127.0.0.1.
     """
 
-    def __init__(self, *, remembers: bool = True, say: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        *,
+        remembers: bool = True,
+        password: str = "",
+        identity: Signed | None = None,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._remembers = remembers
+        self._password = password
+        self._identity = identity
         self._say = say
         self.folder = Path()
         self.server: Program | None = None
 
     @property
     def url(self) -> str:
-        """For `redis.url` of the settings."""
+        """For `redis.url` of the settings; without the password."""
         assert self.server is not None
-        return f"redis://127.0.0.1:{self.server.port}/0"
+        return f"{'rediss' if self._identity else 'redis'}://127.0.0.1:{self.server.port}/0"
 
     def __enter__(self) -> Self:
         return self.start()
@@ -111,7 +123,7 @@ class Redis:
         (port,) = free_ports(1)
         keeping = ["--appendonly", "yes", "--appendfsync", "always"] if self._remembers else ["--appendonly", "no"]
         self.server = Program(
-            [path, "--bind", "127.0.0.1", "--port", str(port), "--save", "", *keeping, "--dir", str(self.folder)],
+            [path, *self._listening(port), "--bind", "127.0.0.1", "--save", "", *keeping, "--dir", str(self.folder)],
             port=port,
             log=self.folder / "redis.log",
             folder=self.folder,
@@ -119,6 +131,18 @@ class Redis:
         )
         self.server.start()
         return self
+
+    def _listening(self, port: int) -> list[str]:
+        words: list[str] = []
+        if self._password:
+            config = self.folder / "redis.conf"  # not on the command line, which everybody may read
+            config.write_text(f"requirepass {self._password}\n")
+            config.chmod(0o600)
+            words = [str(config)]
+        if self._identity is None:
+            return [*words, "--port", str(port)]
+        files = ["--tls-cert-file", str(self._identity.certificate), "--tls-key-file", str(self._identity.key)]
+        return [*words, "--port", "0", "--tls-port", str(port), "--tls-auth-clients", "no", *files]
 
     def crash(self) -> None:
         """kill -9; `come_back` starts it on the same port, with what it remembers."""

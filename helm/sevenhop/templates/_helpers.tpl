@@ -103,13 +103,51 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- toYaml $config -}}
 {{- end -}}
 
+{{/*
+Rights that approved plans need: of the actions of each playbook that is not off, shipped or in `playbooks`.
+Gives a map of "group resource" to verbs, as YAML.
+*/}}
+{{- define "sevenhop.actionRights" -}}
+{{- $table := .Files.Get "files/remediation.yaml" | fromYaml -}}
+{{- $books := dict -}}
+{{- if not (and .Values.playbooks .Values.replaceShipped) }}{{ $books = merge $books $table.playbooks }}{{ end -}}
+{{- range $file, $text := .Values.playbooks -}}
+{{- $book := fromYaml $text -}}
+{{- if $book.id }}{{ $_ := set $books $book.id $book }}{{ end -}}
+{{- end -}}
+{{- $said := default dict (default dict .Values.config.remediation).playbooks -}}
+{{- $rights := dict -}}
+{{- range $id, $book := $books -}}
+{{- $mode := (hasKey (default dict (index $said $id)) "mode") | ternary (default dict (index $said $id)).mode $book.mode -}}
+{{- /* YAML reads `off` without quotes as false. */ -}}
+{{- if not (has (toString $mode) (list "off" "false")) -}}
+{{- range $action := $book.steps -}}
+{{- range $right := index $table.actions $action -}}
+{{- $key := printf "%s %s" $right.group $right.resource -}}
+{{- $_ := set $rights $key (concat (default list (index $rights $key)) $right.verbs | uniq | sortAlpha) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $rights -}}
+{{- end -}}
+
+{{/* Given (rights, of nodes or not): rules of a role; nothing where there are none. */}}
+{{- define "sevenhop.actionRules" -}}
+{{- $nodes := index . 1 -}}
+{{- range $key, $verbs := index . 0 -}}
+{{- $at := splitList " " $key -}}
+{{- if eq $nodes (eq (index $at 1) "nodes") }}
+- apiGroups: [{{ index $at 0 | quote }}]
+  resources: [{{ index $at 1 }}]
+  verbs: [{{ join ", " $verbs }}]
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* What the schema cannot say, as sentences. */}}
 {{- define "sevenhop.check" -}}
 {{- $redis := (default dict .Values.config.redis).url -}}
-{{- if and (eq .Values.mode "embedded") (gt (int .Values.replicas) 1) -}}
-{{- /* Two that do not know of each other would tell everything twice. */ -}}
-{{- fail "replicas: the embedded runtime has no standby yet; take one replica, or mode: scaled" -}}
-{{- end -}}
 {{- if and (eq .Values.mode "embedded") (gt (int .Values.replicas) 1) (not $redis) -}}
 {{- fail "replicas: more than one needs a store that they share; give config.redis.url, or take one replica" -}}
 {{- end -}}
@@ -127,8 +165,8 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- fail "mode: scaled without edge and without worker runs nothing; enable one of them" -}}
 {{- end -}}
 {{- end -}}
-{{- if and .Values.secrets.settings (not .Values.secrets.existingSecret) -}}
-{{- fail "secrets.settings names keys, so secrets.existingSecret must name the Secret that has them" -}}
+{{- if and (or .Values.secrets.settings .Values.edge.secrets .Values.worker.secrets) (not .Values.secrets.existingSecret) -}}
+{{- fail "secrets.settings, edge.secrets or worker.secrets names keys, so secrets.existingSecret must name the Secret that has them" -}}
 {{- end -}}
 {{- if and .Values.gpuAgent.enabled (not .Values.gpuAgent.server) (not (include "sevenhop.watches" .)) -}}
 {{- fail "gpuAgent.enabled: this release has no edge to tell; give gpuAgent.server" -}}

@@ -15,20 +15,24 @@ capabilities: {drop: [ALL]}
 {{- end -}}
 
 {{/*
-The environment of a service container: secrets by the setting's path, in capitals with two underscores between.
+Given (root, component), the environment of a service container: secrets by the setting's path, in capitals with two
+underscores between; those of the component's own come on top.
 */}}
 {{- define "sevenhop.env" -}}
+{{- $root := index . 0 -}}
+{{- $own := default dict (default dict (index $root.Values (index . 1))).secrets -}}
+{{- if eq (index . 1) "service" }}{{ $own = dict }}{{ end -}}
 - {name: SEVENHOP_CONFIG, value: /etc/sevenhop/config/sevenhop.yaml}
 - name: POD_NAME
   valueFrom: {fieldRef: {fieldPath: metadata.name}}
 - name: POD_NAMESPACE
   valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
-{{- range $setting, $key := .Values.secrets.settings }}
+{{- range $setting, $key := merge (deepCopy $own) $root.Values.secrets.settings }}
 - name: SEVENHOP__{{ $setting | replace "." "__" | upper }}
   valueFrom:
-    secretKeyRef: {name: {{ $.Values.secrets.existingSecret | quote }}, key: {{ $key | quote }}}
+    secretKeyRef: {name: {{ $root.Values.secrets.existingSecret | quote }}, key: {{ $key | quote }}}
 {{- end }}
-{{- with .Values.extraEnv }}
+{{- with $root.Values.extraEnv }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
@@ -189,13 +193,12 @@ spec:
             {{- if and (ne $component "worker") (include "sevenhop.elects" $root) }}
             - {name: SEVENHOP__RUNTIME__LEASE, value: {{ printf "%s/%s" $root.Release.Namespace $name | quote }}}
             {{- end }}
-            {{- include "sevenhop.env" $root | nindent 12 }}
+            {{- include "sevenhop.env" (list $root $component) | nindent 12 }}
           {{- with $root.Values.extraEnvFrom }}
           envFrom: {{- toYaml . | nindent 12 }}
           {{- end }}
           ports:
             - {name: http, containerPort: {{ $root.Values.web.port }}, protocol: TCP}
-          {{- if eq $component "service" }}
           startupProbe:
             {{- include "sevenhop.probe" (list $root "/healthz") | nindent 12 }}
             periodSeconds: 2
@@ -205,12 +208,11 @@ spec:
             periodSeconds: 10
             timeoutSeconds: 5
             failureThreshold: 6
+          # A replica that waits for its Lease is ready to take over, so it is ready.
           readinessProbe:
             {{- include "sevenhop.probe" (list $root "/readyz") | nindent 12 }}
             periodSeconds: 5
             timeoutSeconds: 5
-          {{- end }}
-          {{- /* Edges and workers end by themselves when they make no progress (runtime.no_progress), and are started again. */}}
           securityContext: {{- include "sevenhop.containerSecurity" $root | nindent 12 }}
           resources: {{- toYaml (index . 3) | nindent 12 }}
           volumeMounts: {{- include "sevenhop.volumeMounts" $root | nindent 12 }}

@@ -13,12 +13,10 @@ from sevenhop.actions.spec import ActionSpec, Patched, Permission, permission
 
 
 def _scaling(patched: Iterable[Patched]) -> tuple[Permission, ...]:
-    """What frameworks patch, and the same objects themselves: the annotation goes on the owner."""
+    """What frameworks patch, the owner among it: that is where the annotation goes."""
     found: set[Permission] = set()
     for kind, subresource in patched:
-        found.add(permission(kind, "", "get", "patch"))
-        if subresource:
-            found.add(permission(kind, subresource, "get", "patch"))
+        found.add(permission(kind, subresource, "get", "patch"))
         if kind == DEPLOYMENT:
             found.add(permission(REPLICA_SET, "", "get", "list", "patch"))  # copies of the annotation
     return (*sorted(found), _EVENTS)

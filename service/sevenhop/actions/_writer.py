@@ -35,6 +35,9 @@ _Asked = TypeVar("_Asked")
 
 _MOST_TRIES = 4
 
+_TELLS = "Event"
+"""Kind of what changes nothing: it may be written by who may only look, too."""
+
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -153,7 +156,7 @@ class Writer:
         Raises:
             ActError: As `patch`.
         """
-        ref = ObjectRef("Event", namespace, event["metadata"]["name"])
+        ref = ObjectRef(_TELLS, namespace, event["metadata"]["name"])
         path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
         try:
             await self._change(
@@ -189,7 +192,7 @@ class Writer:
         body: object,
         content_type: str,
     ) -> None:
-        if self._act.purpose is Purpose.READ_BACK:
+        if self._act.purpose is Purpose.READ_BACK and ref.kind != _TELLS:
             raise PermitError(f"{self._act.id} may only look")
         if not self._is_covered():
             # It was for now, and this took longer: what was done so far is looked at with the next one.

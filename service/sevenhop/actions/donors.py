@@ -99,7 +99,8 @@ async def apply(writer: Writer, donor: Donor) -> str:
         await _patch(writer, target, both, tests, scale.subresource)
     for ref, more, conditions in scale.also:
         await _apply_also(writer, ref, more, conditions)
-    return f"{donor.words}: {target} {scale.before} → {scale.after}"
+    too = "".join(f", and {ref} too" for ref, *_ in scale.also)
+    return f"{donor.words}: {target} {scale.before} → {scale.after}{too}"
 
 
 async def _apply_also(writer: Writer, ref: ObjectRef, edits: Sequence[Edit], tests: Sequence[Test]) -> None:
@@ -130,6 +131,8 @@ async def give_back(writer: Writer, donor: Donor, *, without_mark: bool) -> str:
         await steering.take_back(writer, steer, donor.plan)
     if not is_ours and not without_mark and donor.mark is not None:
         await copies.sweep(writer, scale.marked, donor.plan)
+        if donor.uncertain and await _is_back(writer, donor):
+            return f"{donor.words}: {scale.target} holds {scale.before} again"
         return f"{donor.words}: left as it is, it does not carry our mark"
     left = [text for ref, more, tests in scale.also if (text := await _back(writer, ref, more, tests))]
     unmark = [Edit(pointer(BORROWED), annotations_of(marked)[BORROWED], None)] if is_ours else []
@@ -141,6 +144,15 @@ async def give_back(writer: Writer, donor: Donor, *, without_mark: bool) -> str:
     await copies.sweep(writer, scale.marked, donor.plan)
     done = text or f"{scale.target} {scale.after} → {scale.before}"
     return "; ".join([f"{donor.words}: {done}", *left])
+
+
+async def _is_back(writer: Writer, donor: Donor) -> bool:
+    """Whether an earlier attempt, of which no answer came, has done it all."""
+    try:
+        live = await writer.read(donor.scale.target, donor.scale.subresource)
+    except GoneError:
+        return False
+    return standing(live, relocated(live, donor.scale.edits, donor.scale.tests)[0]) is Standing.BEFORE
 
 
 async def _back(

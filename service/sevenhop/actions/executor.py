@@ -6,7 +6,7 @@ Does one step of a plan in the cluster, once, and says what came of it.
     undo        back to what was before, where it still is as we left it
     restore     the same, at the end of the lease
     extend      another end of the lease on the marks
-    read-back   only looks: done, refused (it surely did not happen) or unknown
+    read-back   only looks: done (and then tells so by an Event), refused (it surely did not happen) or unknown
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ class ClusterExecutor:
         except RefusedError as refused:
             text = str(refused)
             if not writer.is_dry and (writer.wrote or uncertain):
-                text += await self._clean_up(writer, act, parts)
+                text += await self._clean_up(writer, act, parts, uncertain=uncertain)
             return self._done(act, StepResult.REFUSED, text)
         if writer.is_dry:
             return self._done(act, StepResult.DONE, "the API server would accept it: " + "; ".join(said))
         problem = await tell(writer, act, _touched(parts), self._now())
         return self._done(act, StepResult.DONE, "; ".join(said) + problem)
 
-    async def _clean_up(self, writer: Writer, act: Act, parts: list[Part]) -> str:
+    async def _clean_up(self, writer: Writer, act: Act, parts: list[Part], *, uncertain: bool) -> str:
         """
         Take back what of a refused step was done already, so that refused means: nothing was changed.
 
@@ -97,7 +97,7 @@ class ClusterExecutor:
         try:
             for part in reversed(parts):
                 if not isinstance(part, EvictPod):
-                    await _give_back_part(writer, act, part, without_mark=False)
+                    await _give_back_part(writer, act, part, without_mark=False, uncertain=uncertain)
         except ActError as error:
             raise UncertainActError(f"refused, and not all of it could be taken back yet: {error}") from error
         return "; what had begun was taken back"
@@ -107,7 +107,10 @@ class ClusterExecutor:
         # annotation means that it was given back already.
         without_mark = act.purpose is Purpose.RESTORE and not uncertain and not act.needs_mark
         try:
-            said = [await _give_back_part(writer, act, part, without_mark=without_mark) for part in reversed(parts)]
+            said = [
+                await _give_back_part(writer, act, part, without_mark=without_mark, uncertain=uncertain)
+                for part in reversed(parts)
+            ]
         except RefusedError as refused:
             if writer.wrote or uncertain:
                 return self._done(act, StepResult.UNKNOWN, f"only in part: {refused}")
@@ -135,7 +138,8 @@ class ClusterExecutor:
         words = "; ".join(text for _, text in found)
         stands = {standing for standing, _ in found}
         if stands == {Standing.AFTER}:
-            return self._done(act, StepResult.DONE, words)
+            problem = await tell(writer, act, _touched(parts, still=True), self._now())
+            return self._done(act, StepResult.DONE, words + problem)
         if stands == {Standing.BEFORE}:
             return self._done(act, StepResult.REFUSED, words)
         return self._done(act, StepResult.UNKNOWN, words)
@@ -172,14 +176,14 @@ async def _apply_part(writer: Writer, act: Act, part: Part) -> str:
             return await nodes.apply(writer, part, act.plan.id)
 
 
-async def _give_back_part(writer: Writer, act: Act, part: Part, *, without_mark: bool) -> str:
+async def _give_back_part(writer: Writer, act: Act, part: Part, *, without_mark: bool, uncertain: bool) -> str:
     match part:
         case Donor():
             return await donors.give_back(writer, part, without_mark=without_mark)
         case EvictPod():
             return f"{part.pod} was made again by its owner: there is nothing to give back"
         case Cordon():
-            return await nodes.give_back(writer, part, act.plan.id)
+            return await nodes.give_back(writer, part, act.plan.id, uncertain=uncertain)
 
 
 async def _look_at(writer: Writer, act: Act, part: Part) -> tuple[Standing, str]:

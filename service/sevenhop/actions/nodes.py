@@ -31,13 +31,15 @@ async def apply(writer: Writer, action: Cordon, plan: str) -> str:
     return f"{action.node} cordoned"
 
 
-async def give_back(writer: Writer, action: Cordon, plan: str) -> str:
-    """Uncordon it, if it is ours to uncordon."""
+async def give_back(writer: Writer, action: Cordon, plan: str, *, uncertain: bool) -> str:
+    """Uncordon it, if it is ours to uncordon; `uncertain`: an earlier attempt may have done so."""
     try:
         live = await writer.patch_as_it_is(action.node, lambda live: _back(live, action, plan))
     except GoneError as gone:
         return str(gone)
     if annotations_of(live).get(CORDONED) != plan:
+        if uncertain and CORDONED not in annotations_of(live) and not _is_cordoned(live):
+            return f"{action.node} is not cordoned any more"
         return f"{action.node} is left as it is: it does not carry our mark"
     return f"{action.node} uncordoned" if _is_cordoned(live) else f"{action.node} was uncordoned by somebody since"
 

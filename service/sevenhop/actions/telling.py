@@ -16,6 +16,7 @@ CONTROLLER = "sevenhop.dev/remediator"
 
 REASONS = {
     Purpose.APPLY: "RemediationApplied",
+    Purpose.READ_BACK: "RemediationApplied",  # whoever did it may have ended before it was told
     Purpose.UNDO: "RemediationUndone",
     Purpose.RESTORE: "RemediationRestored",
     Purpose.EXTEND: "RemediationExtended",
@@ -56,7 +57,7 @@ async def _event(
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {
-            "name": f"{ref.name[:200].rstrip('.-')}.{short_hash(act.id, act.plan.hash, str(ref))}",
+            "name": f"{ref.name[:200].rstrip('.-')}.{short_hash(_once(act), act.plan.hash, str(ref))}",
             "namespace": ref.namespace or "default",
         },
         "eventTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
@@ -71,6 +72,11 @@ async def _event(
     if related is not None:
         event["related"] = await _reference(writer, related)
     return event
+
+
+def _once(act: Act) -> str:
+    """A plan is applied once, whichever step did it, or found it done."""
+    return f"{act.plan.id}/applied" if act.purpose in (Purpose.APPLY, Purpose.READ_BACK) else act.id
 
 
 async def _reference(writer: Writer, ref: ObjectRef) -> Data:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sevenhop.actions.errors import (
     ActError,
     ChangedError,
@@ -78,9 +80,12 @@ def _forbidden(said: str, verb: str, ref: ObjectRef, subresource: str) -> Refuse
     kind = KINDS[ref.kind]
     resource = f"{kind.plural}/{subresource}" if subresource else kind.plural
     where = f" in namespace {ref.namespace}" if ref.namespace else ""
+    # Some kinds are served in two groups; the server says which one was asked.
+    asked = re.search(r'in API group "([^"]*)"', said)
+    group = asked[1] if asked is not None else kind.group
     return RefusedError(
         f"Sevenhop may not {verb} {resource}{where} (403); add to its role: "
-        f'{{apiGroups: ["{kind.group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
+        f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 from pathlib import Path
@@ -45,6 +46,12 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     replaced_processes: int
     abandoned_processes: int
     problems: tuple[str, ...]
+
+
+def _up_s() -> float | None:
+    """Since the node was booted; it does not depend on its clock being right."""
+    boottime = getattr(time, "CLOCK_BOOTTIME", None)
+    return round(time.clock_gettime(boottime), 1) if boottime is not None else None
 
 
 class Agent:
@@ -139,6 +146,7 @@ class Agent:
             read,
             readings,
             has_holders=has_holders,
+            up_s=_up_s(),
             problems=problems,
             usage=lambda: self._cgroups.usage(holders, asyncio.get_running_loop().time()),
         )

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from sevenhop.agent.xid_lines import GpuAt, Malformed, XidLine, parse_line
+from sevenhop.agent.xid_lines import GpuAt, Malformed, XidLine, parse_lines
 
 log = logging.getLogger("sevenhop.agent")
 
@@ -105,15 +105,16 @@ class Kmsg:
             return
         head, separator, message = line.partition(";")
         ago = self._ago(head) if separator else 0.0
-        match parse_line(message if separator else line):
-            case XidLine() as found if ago <= LOOK_BACK_S:
-                self._on_xid(KmsgXid(line=found, ago_s=ago, uuid=self._uuids.get(found.pci, "")))
-            case GpuAt(pci=pci, uuid=uuid):
-                self._uuids[pci] = uuid
-            case Malformed() if ago <= LOOK_BACK_S:
-                self.malformed += 1
-            case _:
-                pass
+        for said in parse_lines(message if separator else line):
+            match said:
+                case XidLine() as found if ago <= LOOK_BACK_S:
+                    self._on_xid(KmsgXid(line=found, ago_s=ago, uuid=self._uuids.get(found.pci, "")))
+                case GpuAt(pci=pci, uuid=uuid):
+                    self._uuids[pci] = uuid
+                case Malformed() if ago <= LOOK_BACK_S:
+                    self.malformed += 1
+                case _:
+                    pass
 
     def _ago(self, head: str) -> float:
         parts = head.split(",")

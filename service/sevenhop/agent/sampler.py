@@ -67,6 +67,7 @@ class Sampler:
         readings: tuple[GpuReading, ...],
         *,
         has_holders: bool,
+        up_s: float | None = None,
         problems: Iterable[str] = (),
         usage: Callable[[], tuple[ContainerUsage, ...]] = tuple,
     ) -> GpusSampled | None:
@@ -107,6 +108,7 @@ class Sampler:
             has_holders=has_holders,
             driver=read.driver,
             problems=said,
+            up_s=up_s,
         )
 
     def xid_by_nvml(self, at: datetime, xid: Xid) -> XidSeen:

@@ -24,7 +24,8 @@ _FELL = re.compile(r"NVRM: (?:GPU|The NVIDIA GPU) (?:at )?(?:PCI:)?([0-9a-fA-F:.
 _IS_AT = re.compile(r"NVRM: GPU at (?:PCI:)?([0-9a-fA-F:.]+): (GPU-[0-9a-f-]{36})")
 _PID = re.compile(r"^,? *pid='?([^,']*)'?")
 # comm has 15 characters at most, and a comma may be one of them: what is left of a name with a comma is cut with it.
-_NAME = re.compile(r"^,? *name=(?:[^,\n]{0,15})(?:,(?=\S)[^,\n]{0,14})*")
+_NAME = re.compile(r"^,? *name=[^,\n]*(?:,(?=\S)[^,\n]{0,14})*")
+_NEXT = re.compile(r"(?=NVRM: )")
 
 
 class XidLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +50,22 @@ class Malformed(msgspec.Struct, frozen=True):
     line: str
 
 
-def parse_line(line: str) -> XidLine | GpuAt | Malformed | None:
+Found = XidLine | GpuAt | Malformed
+
+
+def parse_lines(record: str) -> list[Found]:
+    """
+    All that one record says: two processors that write at once may leave the beginning of one line within another.
+
+    >>> [type(found).__name__ for found in parse_lines("NVRM: Xid (PCI:0000:91:NVRM: Xid (PCI:0000:92:00): 74, NVLink")]
+    ['Malformed', 'XidLine']
+    """
+    if "NVRM" not in record:
+        return []
+    return [found for piece in _NEXT.split(record) if (found := parse_line(piece)) is not None]
+
+
+def parse_line(line: str) -> Found | None:
     """
     What one message of the kernel says; None for all that is not about XIDs.
 

@@ -12,22 +12,39 @@ Handler = Callable[[Any], Awaitable[Any]]
 """An aiohttp request to its response."""
 
 
-class Front(Protocol):
+class Decider(Protocol):
+    """Who takes decisions."""
+
+    async def ask(self, event: Decided | SwitchSet | BreakerReset, cluster: str = "") -> Reply:
+        """
+        Hand a decision to the core; returns once it is stored what came of it.
+
+        Args:
+            cluster: Whose; empty where the decision says it (a plan is of one cluster), or where all are meant.
+
+        Raises:
+            TimeoutError: Nobody has answered yet; it may still be followed, and the same request again counts once.
+        """
+        ...
+
+
+class Front(Decider, Protocol):
     """The service, as a door sees it."""
 
-    async def ask(self, event: Decided | SwitchSet | BreakerReset) -> Reply:
-        """Hand a decision to the core; returns once it is stored what came of it."""
-        ...
-
     async def silence(self, event: Silenced) -> None:
-        """Returns once it is stored."""
+        """
+        Returns once it is stored.
+
+        Raises:
+            TimeoutError: Nobody has stored it yet.
+        """
         ...
 
-    def message(self, incident_id: str) -> Message | None:
+    async def message(self, incident_id: str) -> Message | None:
         """The incident as it was last told; None if it is not known (any more)."""
         ...
 
-    def status(self) -> str:
+    async def status(self) -> str:
         """One paragraph on the switch, the breaker and what runs."""
         ...
 

@@ -9,11 +9,13 @@ from sevenhop.cli.asking import add_asking_options, ask_to_decide
 
 
 def add_parser(commands: Any) -> None:
-    for verb, what in (("approve", "agree to exactly this plan"), ("reject", "decline this plan")):
+    for verb, what in (("approve", "agree to exactly one plan"), ("reject", "decline a plan")):
         parser = commands.add_parser(
-            verb, help=what, description="`sevenhop get plans` lists plans, `sevenhop describe plan ID` shows one."
+            verb,
+            help=what,
+            description=f"{what.capitalize()}: `sevenhop get plans` lists them, `describe plan ID` shows one.",
         )
-        parser.add_argument("plan", metavar="PLAN", help="id of the plan")
+        parser.add_argument("plan", metavar="PLAN", help="id of the plan, all of it")
         parser.add_argument("--hash", default="", help="only if the plan still is what this hash names")
         add_asking_options(parser)
 

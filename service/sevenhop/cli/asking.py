@@ -19,15 +19,17 @@ from urllib.parse import urlsplit
 from sevenhop.cli.cluster import (
     EXIT_UNREACHABLE,
     NO_SERVICE,
+    STORED_WITHIN_S,
     UnreachableError,
     add_cluster_options,
+    add_fleet_option,
     ask_service,
     connect_quietly,
+    of_cluster,
     settings_of,
 )
 from sevenhop.cli.output import UsageError, fail, visible
 
-PATIENCE_S = 40.0
 EXIT_REFUSED = 1
 
 CERTIFICATE_ONLY = (
@@ -39,6 +41,7 @@ CERTIFICATE_ONLY = (
 def add_asking_options(parser: argparse.ArgumentParser) -> None:
     """Which service, and who asks."""
     add_cluster_options(parser)
+    add_fleet_option(parser)
     parser.add_argument(
         "--server", default="", metavar="URL", help="the service's `web.listen`, such as https://host:8443"
     )
@@ -57,7 +60,8 @@ def ask_to_decide(args: argparse.Namespace, path: str, body: dict[str, Any]) -> 
         UsageError: Nobody can be asked, or nobody knows who asks.
     """
     try:
-        return _ask(args, path, {**body, "comment": args.comment, "request": str(uuid.uuid4())})
+        named = {"comment": args.comment, "request": str(uuid.uuid4()), **of_cluster(args)}
+        return _ask(args, path, {**body, **named})
     except UnreachableError as error:
         fail(str(error))
         return EXIT_UNREACHABLE
@@ -71,9 +75,11 @@ def _ask(args: argparse.Namespace, path: str, body: dict[str, Any]) -> int:
         answer = _over_http(args, path, body, token)
     else:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        answer = ask_service(settings_of(args).state, "POST", path, body, headers=headers, refusals=(409,))
+        answer = ask_service(
+            settings_of(args).state, "POST", path, body, headers=headers, refusals=(409,), patience_s=STORED_WITHIN_S
+        )
         if answer is None:
-            raise UsageError(NO_SERVICE)
+            raise UsageError(f"{NO_SERVICE}, or give its address with --server")
     if not answer["accepted"]:
         print(visible(f"refused (you are {answer['as']}): {answer['text']}"))
         return EXIT_REFUSED
@@ -106,9 +112,9 @@ def _over_http(args: argparse.Namespace, path: str, body: dict[str, Any], token:
             context = ssl.create_default_context(cafile=args.ca or None)
         except OSError as error:
             raise UsageError(f"--ca {args.ca}: {error.strerror or error}") from None
-        connection = http.client.HTTPSConnection(parts.hostname, parts.port, timeout=PATIENCE_S, context=context)
+        connection = http.client.HTTPSConnection(parts.hostname, parts.port, timeout=STORED_WITHIN_S, context=context)
     else:
-        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE_S)
+        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=STORED_WITHIN_S)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     try:
         connection.request("POST", path, json.dumps(body), headers)

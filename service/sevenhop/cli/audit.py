@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sevenhop.cli.cluster import add_cluster_options, ask_service, settings_of
+from sevenhop.cli.cluster import add_cluster_options, add_fleet_option, ask_service, of_cluster, settings_of
 from sevenhop.cli.output import FORMATS, Column, UsageError, fail, listing, visible
 
 COLUMNS = [
@@ -31,6 +31,7 @@ def add_parser(commands: Any) -> None:
     export = actions.add_parser("export", help="as lines of JSON, to keep elsewhere")
     for each in (show, check, export):
         add_cluster_options(each)
+        add_fleet_option(each)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -55,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 def _trail(args: argparse.Namespace) -> Any:
     """From the running service, else from its state folder."""
     folder = settings_of(args).state
-    found = ask_service(folder, "GET", "/audit")
+    found = ask_service(folder, "GET", "/audit", query=of_cluster(args))
     if found is not None:
         return found
     if not (folder / "state.db").exists():

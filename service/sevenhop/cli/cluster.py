@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 
 EXIT_UNREACHABLE = 3
 
+PATIENCE_S = 10.0
+STORED_WITHIN_S = 40.0
+"""Longer than the service itself waits until something is stored."""
+
 CONFIG = "SEVENHOP_CONFIG"
 """Environment variable with the path of the settings: what is typed in the service's pod finds them by it."""
 
-NO_SERVICE = (
-    "no service runs here; run the command on the service's host with its --state, or give its address with --server"
-)
+NO_SERVICE = "no service runs here; run the command on the service's host, with its --state"
 
 
 class UnreachableError(Exception):
@@ -50,6 +52,18 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
         help=f"settings (docs/reference/settings.md); default: {CONFIG}",
     )
     parser.add_argument("--state", default="", metavar="FOLDER", help="state folder of the service")
+
+
+def add_fleet_option(parser: argparse.ArgumentParser) -> None:
+    """Which cluster, where a worker has many."""
+    parser.add_argument(
+        "--cluster", default="", metavar="NAME", help="at a worker of many clusters: which one; any worker will do"
+    )
+
+
+def of_cluster(args: argparse.Namespace) -> dict[str, str]:
+    """What the question adds about the cluster."""
+    return {"cluster": args.cluster} if args.cluster else {}
 
 
 def add_namespace_options(parser: argparse.ArgumentParser) -> None:
@@ -83,10 +97,10 @@ def read_settings(config: str, **overrides: Any) -> Settings:
         problems = error.problems
     if not problems:
         return settings
-    first, *others = problems
+    *others, last = problems
     for problem in others:
         fail(problem)
-    raise UsageError(first)
+    raise UsageError(last)
 
 
 def _playbook_problems(settings: Settings, where: str) -> list[str]:
@@ -235,12 +249,14 @@ def ask_service(
     headers: dict[str, str] | None = None,
     refusals: tuple[int, ...] = (),
     query: Mapping[str, str] | None = None,
+    patience_s: float = PATIENCE_S,
 ) -> Any:
     """
     Ask the running service at its local door.
 
     Args:
         refusals: Statuses whose answer is returned as it is.
+        patience_s: A decision, or what is to be stored, may wait for a worker that takes over.
 
     Returns:
         Its answer, or None if no service runs there.
@@ -253,7 +269,7 @@ def ask_service(
     door = folder / SOCKET
     if not door.exists():
         return None
-    connection = _UnixConnection(str(door))
+    connection = _UnixConnection(str(door), patience_s)
     target = quote(path) + (f"?{urlencode(query)}" if query else "")
     try:
         connection.request(method, target, json.dumps(body) if body is not None else None, headers or {})
@@ -262,7 +278,7 @@ def ask_service(
     except (ConnectionRefusedError, FileNotFoundError):
         return None  # left by a process that was killed
     except TimeoutError:
-        raise UsageError(f"{door}: no answer within {_PATIENCE_S} s; its log says what it waits for") from None
+        raise UsageError(f"{door}: no answer within {patience_s:g} s; its log says what it waits for") from None
     except OSError as error:
         raise UsageError(f"{door}: {error.strerror}; is it your service?") from None
     except (ValueError, http.client.HTTPException):  # their texts may quote a token
@@ -274,12 +290,9 @@ def ask_service(
     return answer
 
 
-_PATIENCE_S = 10
-
-
 class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=_PATIENCE_S)
+    def __init__(self, path: str, patience_s: float) -> None:
+        super().__init__("localhost", timeout=patience_s)
         self._path = path
 
     def connect(self) -> None:

@@ -10,10 +10,9 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "completion",
         help="shell completion for bash, zsh or tcsh",
-        description="Prints a script; for bash: sevenhop completion bash "
-        "> ~/.local/share/bash-completion/completions/sevenhop",
+        description="Prints a script that the shell reads.",
     )
-    parser.add_argument("shell", choices=("bash", "zsh", "tcsh"))
+    parser.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="the shell whose script to print")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from sevenhop.cli.cluster import NO_SERVICE, add_cluster_options, ask_service, settings_of
+from sevenhop.cli.cluster import NO_SERVICE, add_cluster_options, add_fleet_option, ask_service, of_cluster, settings_of
 from sevenhop.cli.output import UsageError, to_json, to_yaml, visible
 
 
@@ -13,9 +13,10 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser("describe", help="everything about one plan")
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
     plan = kinds.add_parser("plan", help="a plan, by its id or the beginning of it")
-    plan.add_argument("plan", metavar="ID")
+    plan.add_argument("plan", metavar="ID", help="of the plan, or the beginning of it")
     plan.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
     add_cluster_options(plan)
+    add_fleet_option(plan)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,7 +32,7 @@ def show_plan(args: argparse.Namespace) -> int:
     """
     if not args.plan.isalnum():
         raise UsageError(f"{args.plan!r} is no plan's id; `sevenhop get plans` lists them")
-    plan = ask_service(settings_of(args).state, "GET", f"/plan/{args.plan}")
+    plan = ask_service(settings_of(args).state, "GET", f"/plan/{args.plan}", query=of_cluster(args))
     if plan is None:
         raise UsageError(NO_SERVICE)
     if args.output == "json":

@@ -31,7 +31,6 @@ def add_parser(commands: Any) -> None:
         "diagnose",
         help="diagnose files: the output of kubectl get -o yaml, a support bundle",
         description="Reads Kubernetes objects from files and says what is wrong with them.",
-        epilog="Example: kubectl get pods,nodes,events,replicasets,deployments -A -o json | sevenhop diagnose -f -",
     )
     parser.add_argument("-f", "--filename", nargs="+", action="extend", required=True, metavar="PATH",
                         help="files, folders, or - for stdin; YAML or JSON, also packed with gzip or tar")  # fmt: skip

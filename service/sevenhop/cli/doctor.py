@@ -35,10 +35,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(report: dict[str, Any], args: argparse.Namespace) -> int:
+    is_worker = "partitions" in report
     if args.output == "text":
-        print(text_of(report))
+        print(text_of_worker(report) if is_worker else text_of(report))
     else:
         print(to_json(report) if args.output == "json" else to_yaml(report))
+    if is_worker:
+        return 1 if problems_of_worker(report) else 0
     ill = report["trouble"] or report["broken_rules"] or report.get("stalled") or report.get("discovery_error")
     return 1 if ill or report.get("outbox", {}).get("failing") else 0
 
@@ -73,6 +76,44 @@ def text_of(report: dict[str, Any]) -> str:
     if "outbox" not in report:
         parts.append("No service runs with this state; this was one look. `sevenhop run` watches.")
     return "\n\n".join(parts)
+
+
+def text_of_worker(report: dict[str, Any]) -> str:
+    """For people: what a worker of the scaled runtime serves, then what is wrong."""
+    rows = [
+        [number, name or "-", "yes" if row["ready"] else "is rebuilt", "silent" if cell.get("blind") else "speaks",
+         str(cell.get("outbox", 0)), str(report["lag"].get(number, 0))]
+        for number, row in report["partitions"].items()
+        for name, cell in (sorted(row["clusters"].items()) or [("", {})])
+    ]  # fmt: skip
+    parts = [
+        table(["PARTITION", "CLUSTER", "SERVED", "ITS EDGE", "OUTBOX", "RECORDS BEHIND"], rows)
+        if rows
+        else "This worker has no partitions (yet): there are more workers than partitions, or it has just begun."
+    ]
+    parts += problems_of_worker(report)
+    stale = sum(cell["stale_records"] for row in report["partitions"].values() for cell in row["clusters"].values())
+    if stale:
+        parts.append(f"{stale} records of edges that a later edge has replaced were left out.")
+    if report.get("traces", {}).get("problem"):
+        parts.append(f"Traces: {report['traces']['problem']}")
+    if "heartbeat" in report:
+        parts.append(report["heartbeat"]["text"])
+    parts.append("`sevenhop get sources --cluster NAME` says what is seen of a cluster.")
+    return "\n\n".join(parts)
+
+
+def problems_of_worker(report: dict[str, Any]) -> list[str]:
+    """A line each."""
+    found = [f"Input waits: {report['stalled']}"] if report["stalled"] else []
+    found += [
+        f"The edge of {name} says nothing; what is known of it is stale: look at its pod"
+        for row in report["partitions"].values()
+        for name, cell in sorted(row["clusters"].items())
+        if cell["blind"]
+    ]
+    found += [f"{count} records went to the dead letters: {why}" for why, count in report["dead_letters"].items()]
+    return found
 
 
 def coverage_table(report: dict[str, Any]) -> str:

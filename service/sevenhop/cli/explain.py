@@ -6,7 +6,16 @@ import argparse
 from datetime import UTC, datetime
 from typing import Any
 
-from sevenhop.cli.cluster import add_cluster_options, ask_service, connect, look, run_async, settings_of
+from sevenhop.cli.cluster import (
+    add_cluster_options,
+    add_fleet_option,
+    ask_service,
+    connect,
+    look,
+    of_cluster,
+    run_async,
+    settings_of,
+)
 from sevenhop.cli.output import UsageError, to_json, to_yaml, visible
 
 
@@ -17,7 +26,7 @@ def add_parser(commands: Any) -> None:
         description="SUBJECT is a workload, workload/component, pod, node or pool, or kind:namespace/name; "
         "SUBJECT@HH:MM is short for --at.",
     )
-    parser.add_argument("subject", metavar="SUBJECT")
+    parser.add_argument("subject", metavar="SUBJECT", help="such as llama-70b/decode, gpu-07, pod:chat/llama-70b-0")
     parser.add_argument("--why-not", action="store_true", help="the rules that do not fire, and why not")
     parser.add_argument("--rule", default="", help="only this rule")
     parser.add_argument("--at", default="", metavar="TIME", help="a past moment, from the kept transitions")
@@ -26,6 +35,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
     add_cluster_options(parser)
+    add_fleet_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
         engine, now = engine_at(settings, args.recording, at)
         return _show(_explanations(engine, subject, now), args)
-    query = {"subject": subject, **({"at": at.isoformat()} if at is not None else {})}
+    query = {"subject": subject, **of_cluster(args), **({"at": at.isoformat()} if at is not None else {})}
     answer = ask_service(settings.state, "GET", "/explain", query=query)
     if answer is not None:
         return _show_history(answer, args) if at is not None else _show(answer, args)

@@ -8,14 +8,16 @@ from typing import Any
 from sevenhop.cli.cluster import (
     NO_SERVICE,
     add_cluster_options,
+    add_fleet_option,
     add_namespace_options,
     ask_service,
     connect,
     look,
+    of_cluster,
     run_async,
     settings_of,
 )
-from sevenhop.cli.output import FORMATS, Column, UsageError, listing
+from sevenhop.cli.output import FORMATS, Column, UsageError, fail, listing
 
 _COMPONENTS = [
     Column("NAMESPACE", "namespace"), Column("WORKLOAD", "workload"), Column("COMPONENT", "component"),
@@ -34,6 +36,7 @@ COLUMNS: dict[str, list[Column]] = {
         Column("NAMESPACE", "namespace"), Column("POD", "pod"), Column("WORKLOAD", "workload"),
         Column("COMPONENT", "component"), Column("PHASE", "phase"), Column("READY", "ready"), Column("NODE", "node"),
         Column("GPUS", "gpus"), Column("HOP", "hop"), Column("CAUSE", "cause"),
+        Column("STRAGGLER", "straggler", wide=True),
         Column("CONFIDENCE", "confidence", wide=True), Column("SUMMARY", "summary", wide=True),
     ],
     "nodes": [
@@ -48,7 +51,10 @@ COLUMNS: dict[str, list[Column]] = {
         Column("SM", "sm_active_ratio"), Column("MEMORY", "mem_used_ratio"), Column("PODS", "pods"),
         Column("UUID", "gpu", wide=True), Column("PROFILE", "profile", wide=True), Column("PCI", "pci", wide=True),
         Column("°C", "temperature_c", wide=True), Column("WATT", "power_w", wide=True),
-        Column("OCCUPANCY", "sm_occupancy_ratio", wide=True), Column("REPEATS", "xid_repeats_24h", wide=True),
+        Column("BUSY", "utilization_ratio", wide=True), Column("OCCUPANCY", "sm_occupancy_ratio", wide=True),
+        Column("REPEATS", "xid_repeats_24h", wide=True),
+        Column("LINKS DOWN", "nvlinks_down", wide=True), Column("ECC", "ecc_uncorrected", wide=True),
+        Column("PROCESSES", "processes", wide=True),
         Column("TROUBLE", "trouble", wide=True), Column("UNKNOWN", "unknown", wide=True),
     ],
     "capacity": [
@@ -100,6 +106,9 @@ COLUMNS: dict[str, list[Column]] = {
 }  # fmt: skip
 
 
+SILENT_AFTER_S = 20
+"""Workers tell every 5 s, and one that dies is replaced within 15 s."""
+
 OF_THE_SERVICE = frozenset({"plans", "runs", "shadow", "safety"})
 """What one look at a cluster cannot tell."""
 
@@ -109,6 +118,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("what", choices=sorted(COLUMNS), metavar="WHAT", help=", ".join(sorted(COLUMNS)))
     add_namespace_options(parser)
     add_cluster_options(parser)
+    add_fleet_option(parser)
     parser.add_argument("-o", "--output", choices=FORMATS, default="table")
     parser.add_argument("--all-clusters", action="store_true", help="what all workers of the scaled runtime have said")
     parser.add_argument("--gpu", default="", metavar="PRODUCT", help="only what has or wants such GPUs, such as H100")
@@ -122,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
         if rows is None:
             raise UsageError("no worker runs here: run the command on a worker's host, with its --state")
         return show(rows, args)
-    rows = ask_service(settings.state, "GET", f"/get/{args.what}")
+    rows = ask_service(settings.state, "GET", f"/get/{args.what}", query=of_cluster(args))
     if rows is not None:
         return show(rows, args)
     if args.what in OF_THE_SERVICE:
@@ -149,11 +159,34 @@ def show(rows: list[dict[str, Any]], args: argparse.Namespace) -> int:
     rows = sorted_by(with_gpu(rows, args.gpu), args.sort)
     if args.output in ("table", "wide"):
         rows = [for_people(row) for row in rows]
-    columns = COLUMNS[args.what]
-    if rows and "cluster" in rows[0] and columns[0].field != "cluster":
-        columns = [Column("CLUSTER", "cluster"), *columns]
-    print(listing(rows, columns, args.output, nothing=f"No {args.what}."))
+    print(listing(rows, columns_for(args.what, rows), args.output, nothing=f"No {args.what}."))
+    for problem in silent_clusters(rows):
+        fail(problem)
     return 0
+
+
+def columns_for(what: str, rows: list[dict[str, Any]]) -> list[Column]:
+    """The columns of a listing; with the cluster where the rows name it."""
+    columns = COLUMNS[what]
+    if any("cluster" in row for row in rows) and columns[0].field != "cluster":
+        return [Column("CLUSTER", "cluster"), *columns, Column("TOLD, S AGO", "told_s", wide=True)]
+    return columns
+
+
+def silent_clusters(rows: list[dict[str, Any]]) -> list[str]:
+    """
+    Clusters whose worker has not spoken for long: what is shown of them may be over.
+
+    >>> silent_clusters([{"cluster": "lab", "told_s": 90}, {"cluster": "prod", "told_s": 3}, {"cluster": "own"}])
+    ['lab: its worker last spoke 90 s ago; what is shown of it is from then']
+    """
+    said = {row["cluster"]: row["told_s"] for row in rows if "cluster" in row and "told_s" in row}
+    return [
+        f"{cluster}: its worker last spoke {'at an unknown time' if told_s is None else f'{told_s} s ago'}; "
+        "what is shown of it is from then"
+        for cluster, told_s in sorted(said.items())
+        if told_s is None or told_s > SILENT_AFTER_S
+    ]
 
 
 def with_gpu(rows: list[dict[str, Any]], product: str) -> list[dict[str, Any]]:

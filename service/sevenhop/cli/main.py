@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
+from sevenhop.cli.help import LinesKept, Parser, complete, unknown_words
 from sevenhop.cli.output import UsageError, fail
 from sevenhop.version import __version__
 
@@ -23,6 +24,8 @@ TRACEBACK = "SEVENHOP_TRACEBACK"
 """Environment variable that shows where something of ours broke."""
 
 EXIT_BROKEN = 5
+
+EXIT_CODES = " ".join((__doc__ or "").partition("Exit codes:")[2].split()).rstrip(".")
 
 _NONE = "-"
 
@@ -46,6 +49,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "record": ("sevenhop.cli.record", "write what the source sees to a file"),
     "replay": ("sevenhop.cli.replay", "run a recording through the rules"),
     "gpu-agent": ("sevenhop.cli.gpu_agent", "on a GPU node: read its GPUs and send what they say"),
+    "edge-key": ("sevenhop.cli.edge_key", "the key with which the edge of one cluster signs decisions"),
     "doctor": ("sevenhop.cli.doctor", "what cannot be seen, and what would mend it"),
     "completion": ("sevenhop.cli.completion", "shell completion for bash, zsh or tcsh"),
     "version": ("sevenhop.cli.version", "print the version"),
@@ -54,10 +58,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 def build_parser(only: str = "") -> argparse.ArgumentParser:
     """The parser with all commands, or with `only` one of them filled in (the others cost an import each)."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="sevenhop",
         description="Says which of the seven hops of AI inference on Kubernetes broke first, for whom, and what helps.",
-        epilog="New here? sevenhop demo. Your own cluster: sevenhop scan (read-only, installs nothing).",
+        epilog="New here? sevenhop demo. Your own cluster: sevenhop scan (read-only, installs nothing).\n"
+        "`sevenhop COMMAND --help` shows examples.\n"
+        f"Exit codes: {EXIT_CODES}.",
+        formatter_class=LinesKept,
     )
     parser.add_argument("--version", action="version", version=f"sevenhop {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -68,6 +75,9 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
         elif module not in filled:  # one module may have two commands
             filled.add(module)
             import_module(module).add_parser(commands)
+    for name in COMMANDS:
+        if COMMANDS[name][0] in filled:
+            complete(name, commands.choices[name], COMMANDS[name][1])
     return parser
 
 
@@ -79,7 +89,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words or words[0] in ("-h", "--help", "--version"):
         only = _NONE  # the names and summaries will do
     parser = build_parser(only)
-    args = parser.parse_args(words)
+    args, rest = parser.parse_known_args(words)
+    if rest:
+        return unknown_words(parser, words, rest)
     run = import_module(COMMANDS[args.command][0]).run
     try:
         return int(run(args))

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from sevenhop.cli.output import FORMATS, Column, UsageError, fail, listing
 from sevenhop.cli.timelines import show_tests
+from sevenhop.core.words import counted, inflected
 
 if TYPE_CHECKING:
     from sevenhop.core.remediation.playbook import Playbook
     from sevenhop.rulebook.playbook_load import Playbooks
+    from sevenhop.rulebook.playbook_testing import Play
 
 
 def add_parser(commands: Any) -> None:
@@ -21,13 +23,20 @@ def add_parser(commands: Any) -> None:
         help="check, test and list playbooks",
         description="Exit codes: 0 all is well; 1 problems were found; 2 the call is wrong.",
     )
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verbs = parser.add_subparsers(dest="verb", metavar="ACTION", required=True)
     paths = argparse.ArgumentParser(add_help=False)
     paths.add_argument(
         "paths", nargs="*", type=Path, metavar="PATH", help="folders or files; the shipped playbooks if none"
     )
     verbs.add_parser("check", parents=[paths], help="every problem at once, as file:line: code message")
-    test = verbs.add_parser("test", parents=[paths], help="run the timelines in ID.test.yaml through the guards")
+    test = verbs.add_parser("test", parents=[paths], help="run the timelines and scenes in ID.test.yaml")
+    test.add_argument(
+        "--rules",
+        type=Path,
+        action="append",
+        metavar="PATH",
+        help="rules that scenes play with; the shipped ones if none",
+    )
     test.add_argument("-v", "--verbose", action="store_true", help="name the tests that passed too")
     listed = verbs.add_parser("list", parents=[paths], help="list playbooks as their files say")
     listed.add_argument("-o", "--output", choices=FORMATS, default="table")
@@ -76,7 +85,9 @@ def _check(args: argparse.Namespace) -> int:
         print(problem)
     if problems:
         files = len({p.path for p in problems})
-        fail(f"{len(problems)} problems in {files} files; {len(book.playbooks)} playbooks are well")
+        said = f"{counted(len(problems), 'problem')} in {counted(files, 'file')}"
+        well = counted(len(book.playbooks), "playbook")
+        fail(f"{said}; {well} {inflected(len(book.playbooks), 'is', 'are')} well")
         return 1
     print(f"{len(book.playbooks)} playbooks, no problem")
     return 0
@@ -87,8 +98,22 @@ def _test(args: argparse.Namespace) -> int:
 
     paths = _paths(args)
     book = _load(paths)
-    report = run_playbook_tests(book, paths)
+    report = run_playbook_tests(book, paths, _player(args.rules))
     return show_tests(report, book.problems, verbose=args.verbose)
+
+
+def _player(paths: list[Path] | None) -> Play:
+    """Plays scenes with these rules."""
+    from sevenhop.core.facts.table import FACTS
+    from sevenhop.rehearsal.play import play
+    from sevenhop.rulebook.load import load_rulebook
+    from sevenhop.rulebook.shipped import shipped_rules
+
+    for path in paths or ():
+        if not path.exists():
+            raise UsageError(f"{path}: no such file or folder")
+    rules = load_rulebook(paths or [shipped_rules()], FACTS).rules
+    return lambda playbook, scene: play(playbook, scene, rules)
 
 
 def _list(args: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from sevenhop.cli.times import parse_time
 
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser("replay", help="run a recording through the rules")
-    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("file", metavar="FILE", help="a recording: what `sevenhop record`, or `run --record`, wrote")
     parser.add_argument("--rules", nargs="+", default=[], metavar="PATH", help="instead of the shipped rules")
     parser.add_argument("--config", default="", metavar="FILE", help="settings")
     parser.add_argument("--until", default="", metavar="TIME", help="stop there (RFC 3339)")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sevenhop.cli.output import FORMATS, Column, UsageError, fail, listing, to_json, to_yaml
 from sevenhop.cli.timelines import show_tests
+from sevenhop.core.words import counted, inflected
 
 if TYPE_CHECKING:
     from sevenhop.core.alerts.alert import AlertChanged
@@ -20,17 +21,18 @@ Replay = Callable[[Path, "tuple[Rule, ...]"], "Iterable[AlertChanged]"]
 """(recording, rules) → what would have changed, in order."""
 
 
+_PATHS_HELP = "folders or files; the shipped rules if none"
+
+
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "rules",
         help="check, test, list, explain and back-test rules",
         description="Exit codes: 0 all is well; 1 problems were found; 2 the call is wrong.",
     )
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verbs = parser.add_subparsers(dest="verb", metavar="ACTION", required=True)
     paths = argparse.ArgumentParser(add_help=False)
-    paths.add_argument(
-        "paths", nargs="*", type=Path, metavar="PATH", help="folders or files; the shipped rules if none"
-    )
+    paths.add_argument("paths", nargs="*", type=Path, metavar="PATH", help=_PATHS_HELP)
     paths.add_argument(
         "--playbooks",
         type=Path,
@@ -47,12 +49,12 @@ def add_parser(commands: Any) -> None:
     listed = verbs.add_parser("list", parents=[paths], help="list rules")
     listed.add_argument("-o", "--output", choices=FORMATS, default="table")
     one = verbs.add_parser("explain", help="one rule: what it reads, when it fires, what silences it")
-    one.add_argument("id", metavar="ID")
-    one.add_argument("paths", nargs="*", type=Path, metavar="PATH")
+    one.add_argument("id", metavar="ID", help="of the rule")
+    one.add_argument("paths", nargs="*", type=Path, metavar="PATH", help=_PATHS_HELP)
     one.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
     back = verbs.add_parser("backtest", help="what would have fired, had these rules seen a recording")
-    back.add_argument("recording", type=Path, metavar="RECORDING")
-    back.add_argument("paths", nargs="*", type=Path, metavar="PATH")
+    back.add_argument("recording", type=Path, metavar="RECORDING", help="what `sevenhop record` wrote")
+    back.add_argument("paths", nargs="*", type=Path, metavar="PATH", help=_PATHS_HELP)
     back.add_argument("-o", "--output", choices=FORMATS, default="table")
 
 
@@ -102,7 +104,11 @@ def _playbooks(args: argparse.Namespace) -> frozenset[str]:
     from sevenhop.rulebook.playbook_load import load_playbooks
     from sevenhop.rulebook.shipped import shipped_playbooks
 
-    return load_playbooks([shipped_playbooks(), *getattr(args, "playbooks", [])]).names
+    named: list[Path] = getattr(args, "playbooks", [])
+    for path in named:
+        if not path.exists():
+            raise UsageError(f"--playbooks: {path}: no such file or folder")
+    return load_playbooks([shipped_playbooks(), *named]).names
 
 
 def _rule_paths(paths: list[Path]) -> list[Path]:
@@ -124,9 +130,11 @@ def _check(args: argparse.Namespace) -> int:
     for problem in problems:
         print(problem)
     if problems:
-        fail(f"{len(problems)} problems in {len({p.path for p in problems})} files; {len(book.rules)} rules are well")
+        files, well = len({p.path for p in problems}), counted(len(book.rules), "rule")
+        said = f"{counted(len(problems), 'problem')} in {counted(files, 'file')}"
+        fail(f"{said}; {well} {inflected(len(book.rules), 'is', 'are')} well")
         return 1
-    print(f"{len(book.rules)} rules, no problem")
+    print(f"{counted(len(book.rules), 'rule')}, no problem")
     return 0
 
 

@@ -136,7 +136,10 @@ async def _serve(args: argparse.Namespace, settings: Any, name_in_logs: Callable
                 turn = asyncio.ensure_future(shared.enter_async_context(shared_store(settings, api, name)))
                 if not await _before_stop(turn, stopping):
                     return 0
-                store, held = turn.result()
+                try:
+                    store, held = turn.result()
+                except WebError as error:
+                    raise UsageError(str(error)) from None
                 holding.append(held)
             engine = build_engine(settings, rulebook, name)
             name_in_logs(name)
@@ -149,9 +152,9 @@ async def _serve(args: argparse.Namespace, settings: Any, name_in_logs: Callable
             recorder = _open_recorder(args.record, name, clock()) if args.record else None
             record = recorder and _careful(recorder)
             source = KubernetesSource(api, clock=clock, limits=limits, record=record)
-            watched = Watched(settings.telemetry, meter, embedded, source, store)
             push = build_gpu_push(settings, api, embedded.emit, clock, observe=record)
             dcgm = build_dcgm(settings, clock, observe=record)
+            watched = Watched(settings.telemetry, meter, embedded, source, store, push=push, dcgm=dcgm)
             gpu_sources: list[GpuPush | Dcgm] = [*([push] if push is not None else []), *dcgm]
             writable = Writable(store.why_not_writable)
             review = reviewer(api, clock)

@@ -24,17 +24,27 @@ AGAIN_AFTER_S = 1.0
 
 async def serve(settings: Any) -> int:
     """Run the role that the settings name; returns the exit code."""
+    from sevenhop.runtime.clock import Clock
     from sevenhop.runtime.scaled.quiet import quieten
-    from sevenhop.runtime.scaled.topics import TopicsError, prepare
+    from sevenhop.runtime.scaled.topics import KafkaAwayError, TopicsError, prepare
+    from sevenhop.runtime.scaled.watched import Watched
 
     quieten()
+    watched = Watched(settings.telemetry, Clock())
     try:
         topics = await prepare(settings.kafka)
+    except KafkaAwayError as error:
+        raise UnreachableError(str(error)) from None
     except TopicsError as error:
         *others, last = str(error).splitlines()
         for line in others:
             fail(line)
         raise UsageError(last) from None
+    if settings.runtime.role != "edge":
+        from sevenhop.app_scaled import redis_of
+        from sevenhop.stores.redis_reach import check
+
+        await check(redis_of(settings), settings.redis.url, settings.redis.ca)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -48,10 +58,13 @@ async def serve(settings: Any) -> int:
 
     parts: list[Callable[[], Awaitable[None]]] = []
     why_not: list[Callable[[], str]] = []  # one door for the process, whatever runs in it
+    posts: asyncio.Future[Any] = loop.create_future()  # what the worker's doors take there
+    if settings.runtime.role == "edge":
+        posts.set_result({})
     if settings.runtime.role in ("all", "worker"):
-        parts.append(lambda: _work(settings, topics, end, why_not))
+        parts.append(lambda: _work(settings, topics, end, why_not, watched, posts))
     if settings.runtime.role in ("all", "edge"):
-        parts.append(lambda: _watch(settings, topics, why_not))
+        parts.append(lambda: _watch(settings, topics, why_not, watched, posts))
     running = [asyncio.ensure_future(part()) for part in parts]
     stopped = asyncio.create_task(stopping.wait())
     await asyncio.wait([*running, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -69,18 +82,28 @@ async def serve(settings: Any) -> int:
     for task in running:
         task.cancel()
     await asyncio.wait(running, timeout=STOP_WITHIN_S)
+    watched.close()
     if raised is not None:
         raise raised
     return code
 
 
-async def _work(settings: Any, topics: Any, end: Callable[[str], None], why_not: list[Callable[[], str]]) -> None:
+async def _work(
+    settings: Any,
+    topics: Any,
+    end: Callable[[str], None],
+    why_not: list[Callable[[], str]],
+    watched: Any,
+    posts: asyncio.Future[Any],
+) -> None:
+    from time import monotonic
+
     from sevenhop.app import build_rulebook
+    from sevenhop.app_deciding import build_fleet_doors
     from sevenhop.app_scaled import build_door, build_worker, redis_of
     from sevenhop.runtime.clock import Clock
     from sevenhop.runtime.garbage import keep_pauses_short
     from sevenhop.runtime.reload import Reloader
-    from sevenhop.runtime.scaled.fleet import FleetDoor
     from sevenhop.runtime.scaled.hands import Orders
     from sevenhop.runtime.scaled.watchdog import Watchdog
 
@@ -93,15 +116,24 @@ async def _work(settings: Any, topics: Any, end: Callable[[str], None], why_not:
     client = redis_of(settings)
     orders = Orders(settings.kafka, topics)
     watchdog = Watchdog(settings.runtime.no_progress.total_seconds())
-    server = None
+    server = its = None
+    doors: list[Any] = []
     await orders.start()
     try:
-        worker = build_worker(settings, lambda: reloader.rulebook, topics, client, orders, clock, end)
+        worker = build_worker(
+            settings, lambda: reloader.rulebook, topics, client, orders, clock, end, meter=watched.meter
+        )
         reloader = Reloader(settings, rulebook, worker)
-        door = FleetDoor(worker, client, clock, settings.state)
+        fleet = build_fleet_doors(settings, worker, client, orders, topics, clock)
+        doors.extend(fleet.doors)
+        posts.set_result(fleet.posts)
         why_not.append(worker.why_not_ready)
+        its = watched.worker(worker, settings.kafka.partitions)
         if settings.runtime.role == "worker":
-            server = build_door(settings, None, ready=lambda: _first_word(why_not))
+            server = build_door(
+                settings, None, ready=lambda: _first_word(why_not), healthy=lambda: watchdog.verdict(monotonic()),
+                gets=watched.routes(), posts=fleet.posts,
+            )  # fmt: skip
             if server is not None:
                 await server.start()
         watchdog.start()
@@ -111,14 +143,21 @@ async def _work(settings: Any, topics: Any, end: Callable[[str], None], why_not:
         )  # fmt: skip
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(worker.run(), name="worker")
+            tasks.create_task(its.heartbeat.run(), name="heartbeat")
             tasks.create_task(reloader.run(worker.emit_to_all), name="rules")
-            tasks.create_task(door.run(), name="fleet")
+            tasks.create_task(fleet.local.run(), name="fleet")
+            for door in doors:
+                tasks.create_task(door.run(), name="door")
             tasks.create_task(_feed(watchdog, worker), name="watchdog")
             tasks.create_task(keep_pauses_short(lambda: not worker.why_not_ready()), name="garbage")
     finally:
         watchdog.stop()
         if server is not None:
             await server.close()
+        if its is not None:
+            await its.heartbeat.close()
+        for door in doors:
+            await door.close()
         await orders.close()
         await client.aclose()
 
@@ -130,11 +169,14 @@ async def _feed(watchdog: Any, worker: Any) -> None:
         await asyncio.sleep(1.0)
 
 
-async def _watch(settings: Any, topics: Any, why_not: list[Callable[[], str]]) -> None:
+async def _watch(
+    settings: Any, topics: Any, why_not: list[Callable[[], str]], watched: Any, posts: asyncio.Future[Any]
+) -> None:
     """The edge: one term after the other, for as long as we live; the door is open in between."""
     import time
 
     from sevenhop.app import build_gpu_push
+    from sevenhop.app_deciding import build_edge_front
     from sevenhop.app_scaled import build_door
     from sevenhop.runtime.clock import Clock
     from sevenhop.runtime.leader import Lease, LeaseLostError
@@ -146,24 +188,36 @@ async def _watch(settings: Any, topics: Any, why_not: list[Callable[[], str]]) -
     async with await connect(settings) as api:
         name = cluster_name(settings)
         push = build_gpu_push(settings, api, terms.emit, clock)
-        server = build_door(settings, push, ready=lambda: _first_word(why_not))
+        its = watched.edge(name, push)
+        front, deciding = build_edge_front(settings, api, name, topics, clock)
+        server = build_door(
+            settings, push, ready=lambda: _first_word(why_not), gets=watched.routes(),
+            posts={**await posts, **deciding},
+        )  # fmt: skip
+        listening = asyncio.ensure_future(front.run()) if server is not None else None
         if server is not None:
             await server.start()
         lease = Lease(api, settings.runtime.lease, identity()) if settings.runtime.lease else None
         try:
             while lease is None:
-                await _one_term(settings, topics, api, name, int(time.time()), terms)
+                await _one_term(settings, topics, api, name, int(time.time()), terms, its)
             while True:
+                terms.waits = True
                 term = await lease.acquire()
+                terms.waits = False
                 try:
                     async with asyncio.TaskGroup() as tasks:
                         tasks.create_task(lease.hold(), name="lease")
-                        tasks.create_task(_one_term(settings, topics, api, name, term, terms), name="term")
+                        tasks.create_task(_one_term(settings, topics, api, name, term, terms, its), name="term")
                 except* LeaseLostError as lost:
                     log.warning("%s; this replica waits", _first(lost))
         finally:
+            if listening is not None:
+                listening.cancel()
+                await asyncio.wait([listening])
             if server is not None:
                 await server.close()
+            await its.heartbeat.close()
             if lease is not None:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(2.0):
@@ -176,6 +230,7 @@ class _Terms:
     def __init__(self) -> None:
         self._edge: Any = None
         self._there = asyncio.Event()
+        self.waits = False  # another replica works
 
     def begin(self, edge: Any) -> None:
         self._edge = edge
@@ -186,33 +241,47 @@ class _Terms:
         self._there.clear()
 
     async def emit(self, events: list[Any]) -> None:
-        """Samples of agents; they wait while no term runs."""
+        """
+        Samples of agents; they wait between two terms.
+
+        Raises:
+            TimeoutError: Another replica works: whoever sends is to ask again, and finds that one.
+        """
         while self._edge is None:
+            if self.waits:
+                raise TimeoutError
             await self._there.wait()
         await self._edge.emit(events)
 
     def why_not_ready(self) -> str:
-        return self._edge.why_not_ready() if self._edge is not None else "another replica works"
+        """A replica that waits for its Lease is ready: to take over, and rollouts and drains count on it."""
+        if self._edge is not None:
+            return str(self._edge.why_not_ready())
+        return "" if self.waits else "no term has begun yet"
 
 
-async def _one_term(settings: Any, topics: Any, api: Any, name: str, term: int, terms: _Terms) -> None:
+async def _one_term(settings: Any, topics: Any, api: Any, name: str, term: int, terms: _Terms, watched: Any) -> None:
     """Until cancelled; ends by itself where what an earlier edge told could not be read, and is to be begun anew."""
     from sevenhop.app import build_dcgm
     from sevenhop.app_scaled import build_edge
     from sevenhop.runtime.clock import Clock
+    from sevenhop.runtime.listening import Listening
     from sevenhop.runtime.scaled.reader import ReadError
 
     clock = Clock()
     while True:
         edge, sources = build_edge(settings, topics, api, name, term, clock)
         log.info("edge of %s (%s), term %d", name, api.base_url, term)
+        dcgm = build_dcgm(settings, clock)
         terms.begin(edge)
+        watched.begin(edge, sources[0], dcgm)
         try:
-            await edge.run([*sources, *build_dcgm(settings, clock)])
+            await edge.run([*sources, *dcgm, Listening(watched.heartbeat)])
         except ReadError as error:
             log.error("what an earlier edge told cannot be read yet: %s", error)
             await asyncio.sleep(AGAIN_AFTER_S)
         finally:
+            watched.end()
             terms.end()
 
 

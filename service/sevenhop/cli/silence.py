@@ -7,9 +7,17 @@ import getpass
 from datetime import UTC, datetime
 from typing import Any
 
-from sevenhop.cli.cluster import add_cluster_options, ask_service, settings_of
-from sevenhop.cli.get import COLUMNS
+from sevenhop.cli.cluster import (
+    STORED_WITHIN_S,
+    add_cluster_options,
+    add_fleet_option,
+    ask_service,
+    of_cluster,
+    settings_of,
+)
+from sevenhop.cli.get import columns_for
 from sevenhop.cli.output import FORMATS, UsageError, listing
+from sevenhop.core.incidents.matchers import parse_matchers
 from sevenhop.settings import parse_duration
 
 
@@ -30,9 +38,10 @@ def add_parser(commands: Any) -> None:
     show = actions.add_parser("list", help="silences in force")
     show.add_argument("-o", "--output", choices=FORMATS, default="table")
     end = actions.add_parser("expire", help="end a silence now")
-    end.add_argument("id")
+    end.add_argument("id", metavar="ID", help="as `sevenhop silence list` shows it")
     for each in (add, show, end):
         add_cluster_options(each)
+        add_fleet_option(each)
 
 
 def _user() -> str:
@@ -49,23 +58,32 @@ def run(args: argparse.Namespace) -> int:
             duration = parse_duration(args.duration)
         except ValueError as error:
             raise UsageError(f"--for: {error}") from None
+        if not duration:
+            raise UsageError("--for: a silence needs a length, such as 2h")
+        try:
+            parse_matchers(args.matchers)
+        except ValueError as error:
+            raise UsageError(f"MATCHER: {error}") from None
         wanted = {
             "matchers": args.matchers,
             "author": args.author or _user(),
             "comment": args.comment,
             "expires_at": (datetime.now(tz=UTC) + duration).isoformat(),
+            **of_cluster(args),
         }
-        answer = ask_service(folder, "POST", "/silence", wanted)
+        answer = ask_service(folder, "POST", "/silence", wanted, patience_s=STORED_WITHIN_S)
         if answer is not None:
             print(f"silence {answer['id']} until {answer['expires_at']}")
     elif args.action == "expire":
-        answer = ask_service(folder, "POST", f"/silence/{args.id}/expire")
+        answer = ask_service(
+            folder, "POST", f"/silence/{args.id}/expire", query=of_cluster(args), patience_s=STORED_WITHIN_S
+        )
         if answer is not None:
             print(f"silence {answer['id']} has ended")
     else:
-        answer = ask_service(folder, "GET", "/get/silences")
+        answer = ask_service(folder, "GET", "/get/silences", query=of_cluster(args))
         if answer is not None:
-            print(listing(answer, COLUMNS["silences"], args.output, nothing="No silences."))
+            print(listing(answer, columns_for("silences", answer), args.output, nothing="No silences."))
     if answer is None:
         raise UsageError(
             f"no service runs with the state in {folder}; start `sevenhop run`, or name its folder with --state"

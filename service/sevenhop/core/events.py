@@ -217,6 +217,7 @@ class GpusSampled(Event, frozen=True, kw_only=True, gc=False):
         readings: In order of index.
         has_holders: Whether the kubelet said who holds what; without it `holders` are unknown, not nobody.
         problems: What could not be read on this node, a line each: ``NVML: driver too old for GPM``.
+        up_s: Since the node was booted, when this was read: XIDs from before are over.  None where nobody tells.
     """
 
     node: str
@@ -226,6 +227,7 @@ class GpusSampled(Event, frozen=True, kw_only=True, gc=False):
     has_holders: bool = True
     driver: str = ""
     problems: tuple[str, ...] = ()
+    up_s: float | None = None
     received_at: datetime | None = None
 
 

@@ -41,6 +41,8 @@ class GpuReading(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         remap_pending, remap_failed: Row remapping; on older GPUs the pages that wait to be retired count as pending.
         nvlinks_down: Links that should be up and are not.
         processes: Processes that use it; a process without a pod's container is nobody's.
+        last_xid: The XID that a source shows until another one comes, without its time (DCGM does); 0 for none yet.
+            None where XIDs are told as they come.
         error: Why it could not be read, such as ``GPU is lost``; other values are then None.
     """
 
@@ -64,6 +66,7 @@ class GpuReading(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     remap_failed: bool | None = None
     nvlinks_down: int | None = None
     processes: int | None = None
+    last_xid: int | None = None
     holders: tuple[Holder, ...] = ()
     error: str = ""
 

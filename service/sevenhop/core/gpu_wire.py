@@ -111,6 +111,8 @@ def _check(batch: Batch) -> None:
     if batch.sent_at is not None and batch.sent_at.tzinfo is None:
         raise WireError("a time has no zone")
     for sample in batch.samples:
+        if not _is_amount(sample.up_s):
+            raise WireError("the time since the boot is not a number, or negative")
         if len(sample.readings) > MAX_READINGS:
             raise WireError(f"more than {MAX_READINGS} GPUs in one sample")
         seen = [reading.uuid for reading in sample.readings]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -26,46 +26,57 @@ Row = dict[str, Any]
 
 def workloads(engine: Engine, now: datetime) -> list[Row]:
     """One row per component, in order of name."""
+    return list(component_rows(engine, now))
+
+
+def component_rows(engine: Engine, now: datetime) -> Iterator[Row]:
+    """The same one by one: the engine may go on in between, and what has gone by then is left out."""
     state = engine.inventory.state
-    rows: list[Row] = []
-    for key, workload in sorted(state.workloads.items()):
+    firing: dict[Subject, list[str]] = {}
+    for alert in engine.alerts.snapshot():
+        if alert.fired_at is not None:
+            firing.setdefault(alert.subject, []).append(alert.rule_id)
+    for key in sorted(state.workloads):
         for name in sorted(state.slots_of.get(key, ())):
+            workload = state.workloads.get(key)
+            if workload is None or name not in state.slots_of.get(key, ()):
+                continue
             subject = component_subject((key, name))
             context = engine.inventory.context(subject, now)
             facts = state.facts.get(subject, {})
             part = workload.component(name)
-            firing = [a for a in engine.alerts.snapshot() if a.subject == subject and a.fired_at is not None]
-            rows.append(
-                {
-                    "namespace": key[0],
-                    "workload": key[1],
-                    "component": name,
-                    "role": part.role if part else "",
-                    "framework": workload.framework.value,
-                    "model": (part.model.name if part else "") or workload.model.name,
-                    "model_version": (part.model.version if part else "") or workload.model.version,
-                    "tier": state.tier(workload).value,
-                    "owner": state.owner(workload),
-                    "ready": context.ready if context else None,
-                    "desired": context.desired if context else None,
-                    "minimum": context.minimum if context else None,
-                    "gpus_per_replica": part.gpus_per_replica if part else 0,
-                    "pool": state.pool_of.get((key, name), ""),
-                    "gpus": state.ledger.held_in(state.pool_of.get((key, name), "")).get((key, name), (0, 0))[0],
-                    "reclaimable": reclaimable_of(state, (key, name)),
-                    "waiting": _plain(facts.get("component.waiting")),
-                    "cause": context.diagnosis.cause if context and context.diagnosis else "",
-                    "first_broken": _first_broken(context.report if context else None),
-                    "hops": hops_of(context.report if context else None),
-                    "alerts": [alert.rule_id for alert in firing],
-                }
-            )
-    return rows
+            yield {
+                "namespace": key[0],
+                "workload": key[1],
+                "component": name,
+                "role": part.role if part else "",
+                "framework": workload.framework.value,
+                "model": (part.model.name if part else "") or workload.model.name,
+                "model_version": (part.model.version if part else "") or workload.model.version,
+                "tier": state.tier(workload).value,
+                "owner": state.owner(workload),
+                "ready": context.ready if context else None,
+                "desired": context.desired if context else None,
+                "minimum": context.minimum if context else None,
+                "gpus_per_replica": part.gpus_per_replica if part else 0,
+                "pool": state.pool_of.get((key, name), ""),
+                "gpus": state.ledger.held_in(state.pool_of.get((key, name), "")).get((key, name), (0, 0))[0],
+                "reclaimable": reclaimable_of(state, (key, name)),
+                "waiting": _plain(facts.get("component.waiting")),
+                "cause": context.diagnosis.cause if context and context.diagnosis else "",
+                "first_broken": _first_broken(context.report if context else None),
+                "hops": hops_of(context.report if context else None),
+                "alerts": firing.get(subject, []),
+            }
 
 
 def pods(engine: Engine, _now: datetime) -> list[Row]:
     """One row per pod of a workload."""
-    return [_pod(row) for _, row in sorted(engine.inventory.state.rows.items())]
+    state = engine.inventory.state
+    return [
+        {**_pod(row), "straggler": _plain_or_none(state.stragglers.told.get(key, False))}
+        for key, row in sorted(state.rows.items())
+    ]
 
 
 def nodes(engine: Engine, _now: datetime) -> list[Row]:
@@ -77,6 +88,7 @@ def nodes(engine: Engine, _now: datetime) -> list[Row]:
     state = engine.inventory.state
     rows: list[Row] = []
     for pool in sorted(state.ledger.pools()):
+        unhealthy = state.ledger.unhealthy_of(pool)
         rows += [
             {
                 "node": free.name,
@@ -87,7 +99,7 @@ def nodes(engine: Engine, _now: datetime) -> list[Row]:
                 "bound": free.bound,
                 "releasing": free.releasing,
                 "free": free.free,
-                "unhealthy": free.unhealthy,
+                "unhealthy": unhealthy[free.name],
                 "trouble": _troubles(state, free.name),
                 "ready": free.ready,
                 "cordoned": free.cordoned,
@@ -113,10 +125,11 @@ def gpus(engine: Engine, _now: datetime) -> list[Row]:
             if facts is None:
                 continue
             names = (
-                "present", "xid", "xid_class", "xid_repeats_24h", "throttle", "sm_active_ratio", "sm_occupancy_ratio",
-                "mem_used_ratio", "remap_failed", "held_without_pod", "trouble", "hits",
+                "present", "xid", "xid_class", "xid_repeats_24h", "throttle", "utilization_ratio", "sm_active_ratio",
+                "sm_occupancy_ratio", "mem_used_ratio", "remap_failed", "held_without_pod", "trouble", "hits",
             )  # fmt: skip
             present = facts["gpu.present"]
+            unknown = next((facts[n] for n in ("gpu.present", "gpu.xid") if isinstance(facts[n], Unknown)), "")
             rows.append(
                 {
                     "node": node,
@@ -126,14 +139,20 @@ def gpus(engine: Engine, _now: datetime) -> list[Row]:
                     "profile": gpu.profile,
                     "pci": gpu.pci,
                     "state": _gpu_state(state, node, gpu.uuid, present),
-                    "unknown": str(present) if isinstance(present, Unknown) else "",
-                    "temperature_c": gpu.reading.temperature_c if gpu.reading is not None else None,
-                    "power_w": gpu.reading.power_w if gpu.reading is not None else None,
+                    "unknown": str(unknown),
+                    **{name: getattr(gpu.reading, name, None) for name in _READ},
                     "pods": ["/".join(pod) for pod in gpu.pods()],
                     **{name: _plain_or_none(facts[f"gpu.{name}"]) for name in names},
                 }
             )
     return rows
+
+
+_READ = (
+    "temperature_c", "power_w", "nvlinks_down", "processes", "ecc_uncorrected", "ecc_corrected",
+    "remap_pending",
+)  # fmt: skip
+"""What a reading says beside the facts."""
 
 
 def _gpu_state(state: State, node: str, uuid: str, present: object) -> str:

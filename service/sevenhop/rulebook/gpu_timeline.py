@@ -24,6 +24,9 @@ from sevenhop.rulebook.schema import Duration, Model
 EVERY = timedelta(seconds=15)
 """How often an agent tells everything; what a story changes it tells at once."""
 
+BOOTS_FOR = timedelta(minutes=1)
+"""A node is up for about so long when its agent speaks again."""
+
 _WELL: dict[str, Any] = {
     "memory_used_mib": 60_000, "memory_total_mib": 81_559, "utilization": 0.6, "sm_active": 0.6, "sm_occupancy": 0.3,
     "power_w": 400.0, "temperature_c": 55, "throttle": "none", "ecc_uncorrected": 0, "ecc_corrected": 0,
@@ -60,6 +63,7 @@ class GpuMoment(Model):
     xid: int | None = Field(default=None, description="The driver reports it of each of them, now.")
     text: str = Field(default="", description="The driver's line with the XID.")
     silent: bool | None = Field(default=None, description="The agent sends nothing.")
+    booted: bool | None = Field(default=None, description="The node was booted anew a minute ago.")
     advertises: int | None = Field(default=None, description="GPUs that the node advertises from here on.")
 
     @field_validator("read")
@@ -83,6 +87,7 @@ class _Agent:
         self.holders: list[str] = [f"test/pod-{node}-{i}" for i in range(world.gpus)]
         self.gone: set[int] = set()
         self.is_silent = False
+        self.booted_at: datetime | None = None
         self.seq = 0
         self.advertises = world.gpus
 
@@ -104,6 +109,8 @@ def events_of(world: GpuWorld, moments: list[GpuMoment], start: datetime, end: t
             moment = waiting.pop(0)
             for agent in _whose(agents, moment):
                 _change(agent, moment)
+                if moment.booted:
+                    agent.booted_at = at - BOOTS_FOR
                 told.add(agent.node)
                 if moment.advertises is not None:
                     version += 1
@@ -161,7 +168,10 @@ def _sample(agent: _Agent, world: GpuWorld, at: datetime) -> GpusSampled:
         for index in range(world.gpus)
         if index not in agent.gone
     )
-    return GpusSampled(at=at, received_at=at, epoch=1, seq=agent.seq, node=agent.node, is_whole=True, readings=readings)
+    up_s = (at - agent.booted_at).total_seconds() if agent.booted_at is not None else None
+    return GpusSampled(
+        at=at, received_at=at, epoch=1, seq=agent.seq, node=agent.node, is_whole=True, readings=readings, up_s=up_s
+    )
 
 
 def _holders(pod: str) -> tuple[Holder, ...]:

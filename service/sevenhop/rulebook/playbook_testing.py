@@ -7,7 +7,7 @@ second earlier counts, one at that second does not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path, PurePath
 
@@ -19,6 +19,7 @@ from sevenhop.core.remediation.permit import GuardName, Purpose
 from sevenhop.core.remediation.playbook import Playbook
 from sevenhop.rulebook.load import TEST_SUFFIX, read_files, schema_problems
 from sevenhop.rulebook.playbook_load import Playbooks
+from sevenhop.rulebook.playbook_scene import PlaybookScene
 from sevenhop.rulebook.playbook_timeline import KEYS, PASSES, PlaybookTestFile, PlaybookTimeline
 from sevenhop.rulebook.playbook_world import World, plan_of
 from sevenhop.rulebook.problem import Problem, did_you_mean
@@ -29,14 +30,23 @@ from sevenhop.rulebook.yaml_nodes import Document, read_document
 _SECOND = timedelta(seconds=1)
 
 
-def run_playbook_tests(book: Playbooks, paths: Iterable[Path]) -> TestReport:
-    """Run every test file below `paths` against the playbooks of `book`; `rule_id` of a result is the playbook's."""
+Play = Callable[[Playbook, PlaybookScene], Sequence[tuple[int, str]]]
+"""Plays a scene; gives (index of an expectation, what is otherwise); raises `ValueError` if it cannot be played."""
+
+
+def run_playbook_tests(book: Playbooks, paths: Iterable[Path], play: Play | None = None) -> TestReport:
+    """
+    Run every test file below `paths` against the playbooks of `book`; `rule_id` of a result is the playbook's.
+
+    Args:
+        play: Plays the scenes, which needs more than this package has; without it they are read only.
+    """
     texts, problems = read_files(test_files(paths))
-    report = run_playbook_test_texts(book, texts)
+    report = run_playbook_test_texts(book, texts, play)
     return TestReport(report.results, tuple(sorted([*problems, *report.problems])))
 
 
-def run_playbook_test_texts(book: Playbooks, texts: Mapping[str, str]) -> TestReport:
+def run_playbook_test_texts(book: Playbooks, texts: Mapping[str, str], play: Play | None = None) -> TestReport:
     """Run tests from path → content; reads no files."""
     results: list[TestResult] = []
     problems: list[Problem] = []
@@ -52,6 +62,8 @@ def run_playbook_test_texts(book: Playbooks, texts: Mapping[str, str]) -> TestRe
         playbook = book.playbook(written.playbook)
         assert playbook is not None, "checked while reading"
         results += [_run(playbook, test, i, document) for i, test in enumerate(written.tests)]
+        if play is not None:
+            results += [_play(playbook, scene, i, document, play) for i, scene in enumerate(written.scenes)]
         problems += _lacking(playbook, written, document)
     for playbook in book.playbooks:
         if playbook.id not in tested:
@@ -107,6 +119,20 @@ def _run(playbook: Playbook, test: PlaybookTimeline, i: int, document: Document)
                 said = f"{test.name}: at {format_duration(expected.at)} {key} expected {wanted}, is {found}{why}"
                 failures.append(Problem(document.path, document.line(("tests", i, "expect", e)), "test-failed", said))
     return TestResult(playbook.id, test.name, tuple(failures))
+
+
+def _play(playbook: Playbook, scene: PlaybookScene, i: int, document: Document, play: Play) -> TestResult:
+    try:
+        found = play(playbook, scene)
+    except ValueError as error:
+        said = Problem(document.path, document.line(("scenes", i)), "test-wrong-value", f"{scene.name}: {error}")
+        return TestResult(playbook.id, scene.name, (said,))
+    failures = []
+    for e, text in found:
+        line = document.line(("scenes", i, "expect", e))
+        at = format_duration(scene.expect[e].at)
+        failures.append(Problem(document.path, line, "test-failed", f"{scene.name}: at {at} {text}"))
+    return TestResult(playbook.id, scene.name, tuple(failures))
 
 
 def _lacking(playbook: Playbook, written: PlaybookTestFile, document: Document) -> list[Problem]:

@@ -12,6 +12,8 @@ from sevenhop.core.facts.schema import UnknownReason
 from sevenhop.core.remediation.permit import GuardName
 from sevenhop.core.remediation.playbook import Mode
 from sevenhop.core.remediation.states import PlanState
+from sevenhop.rulebook.playbook_scene import MODELS as SCENE_MODELS
+from sevenhop.rulebook.playbook_scene import PlaybookScene
 from sevenhop.rulebook.playbook_schema import Approver, ModeWord
 from sevenhop.rulebook.schema import Duration, Model, Slug, Text, word
 
@@ -118,13 +120,9 @@ class PlaybookTestFile(Model):
 
     playbook: Slug
     tests: Annotated[list[PlaybookTimeline], Field(min_length=1)]
+    scenes: list[PlaybookScene] = Field(default_factory=list)
 
 
-KEYS = tuple(
-    dict.fromkeys(
-        key
-        for model in (PlaybookTestFile, PlaybookTimeline, PlanText, PlaybookMoment, Change, Earlier, Verdicts)
-        for key in model.model_fields
-    )
-)
+_MODELS = (PlaybookTestFile, PlaybookTimeline, PlanText, PlaybookMoment, Change, Earlier, Verdicts)
+KEYS = tuple(dict.fromkeys(key for model in (*_MODELS, *SCENE_MODELS) for key in model.model_fields))
 """Every key that a test file may have, at any level."""

@@ -76,6 +76,15 @@ def plan_of(playbook: Playbook, written: PlanText) -> Plan:
     )
 
 
+def person_named(who: str, at: datetime) -> Person:
+    """Whom a story means, verified at this moment: a person, or somebody of a group."""
+    kind, _, name = who.partition(":")
+    is_group = kind.endswith("-group")
+    # Known by an id of the same kind: only such ids can be told apart.
+    named = f"{kind.removesuffix('-group')}:a-member-of-{name}" if is_group else who
+    return Person(id=named, name=who, groups=(who,) if is_group else (), verified_at=at)
+
+
 class World:
     """What is so at one second of the story."""
 
@@ -96,12 +105,9 @@ class World:
         self.now = self.now.model_copy(update=given)
         self.unknown.update({str(key): reason for key, reason in moment.unknown.items()})
         for who in given.get("approved_by") or ():
-            kind, _, name = who.partition(":")
-            is_group = kind.endswith("-group")
-            # Somebody of the group, known by an id of the same kind: only such ids can be told apart.
-            named = f"{kind.removesuffix('-group')}:a-member-of-{name}" if is_group else who
-            person = Person(id=named, name=who, groups=(who,) if is_group else (), verified_at=at)
-            self.approvals.append(Approval(person=person, plan_id=self.plan.id, plan_hash=self.plan.hash, at=at))
+            self.approvals.append(
+                Approval(person=person_named(who, at), plan_id=self.plan.id, plan_hash=self.plan.hash, at=at)
+            )
         if "mode" in given and change.mode is not None:
             self.playbook = replace(self.playbook, mode=change.mode)
         if change.earlier_run is not None:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePath
 from typing import Any
 
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from sevenhop.core.alerts.alert import Alert, AlertChanged, AlertState
@@ -210,7 +211,7 @@ def _run(rule: Rule, test: Timeline, i: int, document: Document, facts: Mapping[
     # Like the inventory: what does not arise has its value, what nobody tells is absent.
     now: Facts = {n: spec.not_applicable for n, spec in visible.items() if spec.not_applicable is not None}
     now.update(labels)
-    book = AlertBook([rule], "test")
+    book = AlertBook([_on(rule)], "test")
     failures = []
     moments, told = list(test.facts), list[AlertChanged]()
     for e, expected in enumerate(test.expect):
@@ -233,7 +234,7 @@ def _run_samples(rule: Rule, test: Timeline, i: int, document: Document) -> Test
     assert test.gpus is not None, "asked by the caller"
     labels = {"node": "node-1", "gpu_uuid": "GPU-node-1-0", "product": test.gpus.product, **test.labels}
     subject = _subject(rule.subject, labels)
-    book, inventory = AlertBook([rule], "test"), Inventory("test", ())
+    book, inventory = AlertBook([_on(rule)], "test"), Inventory("test", ())
     failures: list[Problem] = []
     told: list[AlertChanged] = []
     try:
@@ -268,6 +269,11 @@ def _run_samples(rule: Rule, test: Timeline, i: int, document: Document) -> Test
     live_until(START + test.end)
     fired = any(c.alert.state is AlertState.FIRING for c in told)
     return TestResult(rule.id, test.name, tuple(failures), fired)
+
+
+def _on(rule: Rule) -> Rule:
+    """A rule that is off by default is tested as whoever turns it on will have it."""
+    return replace(rule, enabled=True)
 
 
 def _live(

@@ -12,6 +12,7 @@ from sevenhop.rulebook.problem import Problem
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MOST_VALUES = 20_000  # aliases of aliases grow without bound; no file of people has that many values
 _MOST_BYTES = 1_000_000
+_MERGE = "tag:yaml.org,2002:merge"
 _TAGS = frozenset(["str", "int", "float", "bool", "null", "timestamp", "map", "seq"])
 
 Path = tuple[str | int, ...]
@@ -59,7 +60,8 @@ def read_document(path: str, text: str) -> Document:
             document.data = _Reader(document, loader).value(node, (), ())
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
-        line = mark.line + 1 if mark else 1
+        # The end of the text counts as a line of its own there, which no editor shows.
+        line = min(mark.line + 1, max(1, len(text.splitlines()))) if mark else 1
         document.problems.append(Problem(path, line, "yaml-syntax", problem.problem or "cannot be read"))
     except (yaml.YAMLError, ValueError, RecursionError) as problem:
         said = (str(problem).splitlines() or [type(problem).__name__])[0]
@@ -92,8 +94,11 @@ class _Reader:
         return self._scalar(node, path)
 
     def _mapping(self, node: yaml.MappingNode, path: Path, around: tuple[int, ...]) -> dict[str, Any]:
+        merged = self._merged(node, path, around)
         data: dict[str, Any] = {}
         for key_node, value_node in node.value:
+            if key_node.tag == _MERGE:
+                continue
             line = key_node.start_mark.line + 1
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else "?"
             here = (*path, key)
@@ -102,6 +107,20 @@ class _Reader:
                 continue
             self.document.lines[here] = line
             data[key] = self.value(value_node, here, around)
+        return {**merged, **data}
+
+    def _merged(self, node: yaml.MappingNode, path: Path, around: tuple[int, ...]) -> dict[str, Any]:
+        """What ``<<: *anchor`` brings; of several the first counts, and what stands in the mapping itself more."""
+        data: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if key_node.tag != _MERGE:
+                continue
+            nodes = value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]
+            for each in reversed(nodes):
+                if isinstance(each, yaml.MappingNode):
+                    data |= self.value(each, path, around)
+                else:
+                    self._problem(key_node.start_mark.line + 1, "yaml-merge", "<< takes mappings")
         return data
 
     def _scalar(self, node: yaml.Node, path: Path) -> Any:

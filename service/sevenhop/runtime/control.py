@@ -9,14 +9,14 @@ The local door of a running service: HTTP over a unix socket in the state folder
     POST /silence                 {"matchers": [...], "author", "comment", "expires_at"}
     POST /silence/{id}/expire
     POST /decide, /switch, /breaker   see `deciding`
+
+Whoever names a ``cluster`` and means another one than this service watches is told so.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,19 @@ import msgspec
 from aiohttp import web
 
 from sevenhop.channels.door import Handler
-from sevenhop.core import views
 from sevenhop.core.engine import Engine
-from sevenhop.core.events import Event, Silenced
-from sevenhop.core.incidents.matchers import parse_matchers
-from sevenhop.core.remediation import views as remediation
+from sevenhop.core.events import Event
+from sevenhop.runtime.answers import (
+    Said,
+    SilenceRequest,
+    described,
+    expiry_of,
+    explained,
+    listing,
+    no_silence,
+    refused,
+    silence_of,
+)
 from sevenhop.runtime.clock import Clock
 from sevenhop.runtime.control_path import SOCKET
 
@@ -95,102 +103,53 @@ class Control:
             await self._runner.cleanup()
 
     async def _get(self, request: web.Request) -> web.Response:
-        view = views.VIEWS.get(request.match_info["view"])
-        if view is None:
-            return _error(404, f"no such listing; there are {', '.join(views.VIEWS)}")
-        return _json(view(self._engine, self._clock()))
+        return self._of_ours(request, lambda: listing(self._engine, request.match_info["view"], self._clock()))
 
     async def _explain(self, request: web.Request) -> web.Response:
-        text = request.query.get("subject", "")
-        try:
-            subjects = views.find_subjects(self._engine, text)
-        except ValueError as error:
-            return _error(400, str(error))
-        if not subjects:
-            return _error(404, f"nothing is called {text!r}; `sevenhop get workloads` lists what is known")
-        at = request.query.get("at", "")
-        now = self._clock()
-        if at:
-            try:
-                moment = datetime.fromisoformat(at)
-            except ValueError:
-                return _error(400, f"at: expected a time such as 2026-11-30T03:02:05Z, got {at!r}")
-            return _json([views.history_of(self._engine, subject, moment) for subject in subjects[:10]])
-        return _json([views.explanation_of(self._engine, subject, now) for subject in subjects[:10]])
+        return self._of_ours(request, lambda: explained(self._engine, request.query, self._clock()))
 
     async def _plan(self, request: web.Request) -> web.Response:
-        wanted = request.match_info["id"]
-        desk = self._engine.remediation
-        found = [case.id for case in desk.cases if case.id.startswith(wanted)]
-        if not found:
-            return _error(404, f"no plan {wanted}; `sevenhop get plans` lists them")
-        if len(found) > 1:
-            return _error(409, f"{len(found)} plans begin with {wanted}: {', '.join(sorted(found)[:5])}")
-        return _json(remediation.describe(desk, found[0]))
+        return self._of_ours(request, lambda: described(self._engine, request.match_info["id"]))
 
-    async def _trail(self, _request: web.Request) -> web.Response:
-        if self._audit is None:
-            return _error(404, "there is no audit trail here")
-        return _json(self._audit())
+    async def _trail(self, request: web.Request) -> web.Response:
+        audit = self._audit
+        if audit is None:
+            return _shown(refused(404, "there is no audit trail here"))
+        return self._of_ours(request, lambda: Said(audit()))
 
     async def _report(self, _request: web.Request) -> web.Response:
-        return _json(self._doctor())
+        return _shown(Said(self._doctor()))
 
     async def _silence(self, request: web.Request) -> web.Response:
         try:
             wanted = msgspec.json.decode(await request.read(), type=SilenceRequest)
-            parse_matchers(wanted.matchers)
+            event = silence_of(wanted, self._clock())
         except (msgspec.MsgspecError, ValueError) as error:
-            return _error(400, str(error))
-        now = self._clock()
-        place = "\0".join([*wanted.matchers, wanted.author, now.isoformat()])
-        silence_id = sha256(place.encode()).hexdigest()[:8]
-        await self._emit(
-            [
-                Silenced(
-                    at=now,
-                    silence_id=silence_id,
-                    matchers={},
-                    where=tuple(wanted.matchers),
-                    author=wanted.author,
-                    comment=wanted.comment,
-                    expires_at=wanted.expires_at,
-                )
-            ]
-        )
-        return _json({"id": silence_id, "expires_at": wanted.expires_at})
+            return _shown(refused(400, str(error)))
+        if why := self._not_ours(wanted.cluster):
+            return _shown(why)
+        await self._emit([event])
+        return _shown(Said({"id": event.silence_id, "expires_at": wanted.expires_at}))
 
     async def _expire(self, request: web.Request) -> web.Response:
-        now = self._clock()
-        found = next((s for s in self._engine.desk.silences(now) if s.id == request.match_info["id"]), None)
-        if found is None:
-            return _error(404, f"no silence {request.match_info['id']} is in force; `sevenhop silence list` lists them")
-        await self._emit(
-            [
-                Silenced(
-                    at=now,
-                    silence_id=found.id,
-                    matchers={},
-                    where=tuple(str(m) for m in found.matchers),
-                    author=found.author,
-                    comment=found.comment,
-                    expires_at=now,
-                )
-            ]
-        )
-        return _json({"id": found.id, "expires_at": now})
+        if why := self._not_ours(request.query.get("cluster", "")):
+            return _shown(why)
+        event = expiry_of(self._engine, request.match_info["id"], self._clock())
+        if event is None:
+            return _shown(refused(404, no_silence(request.match_info["id"])))
+        await self._emit([event])
+        return _shown(Said({"id": event.silence_id, "expires_at": event.expires_at}))
+
+    def _of_ours(self, request: web.Request, answer: Callable[[], Said]) -> web.Response:
+        return _shown(self._not_ours(request.query.get("cluster", "")) or answer())
+
+    def _not_ours(self, cluster: str) -> Said | None:
+        own = self._engine.remediation.cluster
+        if cluster in ("", own):
+            return None
+        return refused(404, f"this service watches {own}, not {cluster[:80]}")
 
 
-class SilenceRequest(msgspec.Struct, forbid_unknown_fields=True):
-    matchers: list[str]
-    author: str
-    comment: str
-    expires_at: datetime
-
-
-def _json(data: Any) -> web.Response:
-    return web.Response(body=msgspec.json.encode(data, enc_hook=str), content_type="application/json")
-
-
-def _error(status: int, message: str) -> web.Response:
-    return web.Response(status=status, body=msgspec.json.encode({"error": message}), content_type="application/json")
+def _shown(said: Said) -> web.Response:
+    body = msgspec.json.encode(said.data, enc_hook=str)
+    return web.Response(status=said.status, body=body, content_type="application/json")

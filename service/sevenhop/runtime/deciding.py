@@ -5,7 +5,8 @@ Decisions over HTTP: from the local socket (whose peer the kernel names) or, wit
     POST /switch    {"on", "comment"}                        the kill switch
     POST /breaker   {"comment"}                              close the circuit breaker
 
-Each answers ``{"accepted", "text"}``, with 200 if it was accepted and 409 if not; 401 where nobody can say who asks.
+Where many clusters are decided about, ``"cluster"`` says which.  Each answers ``{"accepted", "text"}``, with 200 if it
+was accepted and 409 if not; 401 where nobody can say who asks.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import msgspec
 from aiohttp import web
 
 from sevenhop.channels.body import read_body
-from sevenhop.channels.door import Front, Handler
+from sevenhop.channels.door import Decider, Handler
 from sevenhop.channels.often import TOO_OFTEN, Often
 from sevenhop.core.effects import Reply
 from sevenhop.core.events import BreakerReset, Decided, SwitchSet, Verb
@@ -50,20 +51,23 @@ class DecideRequest(msgspec.Struct, forbid_unknown_fields=True):
     hash: str = ""
     comment: str = ""
     request: str = ""
+    cluster: str = ""
 
 
 class SwitchRequest(msgspec.Struct, forbid_unknown_fields=True):
     on: bool
     comment: str = ""
     request: str = ""
+    cluster: str = ""
 
 
 class BreakerRequest(msgspec.Struct, forbid_unknown_fields=True):
     comment: str = ""
     request: str = ""
+    cluster: str = ""
 
 
-T = TypeVar("T")
+T = TypeVar("T", DecideRequest, SwitchRequest, BreakerRequest)
 
 
 class Deciding:
@@ -72,14 +76,25 @@ class Deciding:
         review: Says whom a token stands for; None where no API server can be asked.
         takes_peers: The local socket: who is on the other end is known without a token.
         via: How it is told afterwards: ``terminal`` or ``http``.
+        instead: Where somebody with a token goes if there is no `review`.
     """
 
-    def __init__(self, front: Front, review: Review | None, clock: Clock, *, takes_peers: bool, via: str) -> None:
+    def __init__(
+        self,
+        front: Decider,
+        review: Review | None,
+        clock: Clock,
+        *,
+        takes_peers: bool,
+        via: str,
+        instead: str = "tokens cannot be reviewed here; nothing was done",
+    ) -> None:
         self._front = front
         self._review = review
         self._clock = clock
         self._takes_peers = takes_peers
         self._via = via
+        self._instead = instead
         self._often = Often(clock)
 
     def routes(self) -> Mapping[str, Handler]:
@@ -147,9 +162,10 @@ class Deciding:
             return _json(408, {"error": "the request did not come to its end; nothing was done"})
         try:
             async with asyncio.timeout(PATIENCE_S):
-                reply: Reply = await self._front.ask(event_of(wanted, person, self._clock()))
-        except TimeoutError:
-            return _json(503, {"error": "no answer yet, the state cannot be stored; look with `sevenhop runs list`"})
+                reply: Reply = await self._front.ask(event_of(wanted, person, self._clock()), cluster=wanted.cluster)
+        except TimeoutError as error:
+            text = "no answer yet, the state cannot be stored; look with `sevenhop runs list`"
+            return _json(503, {"error": str(error) or text})
         return _json(200 if reply.accepted else 409, {"accepted": reply.accepted, "text": reply.text, "as": person.id})
 
     async def _who(self, request: web.Request) -> Person:
@@ -160,7 +176,7 @@ class Deciding:
                 raise IdentityError("send a bearer token (Authorization: Bearer …); nothing was done")
             return peer
         if self._review is None:
-            raise IdentityError("tokens cannot be reviewed here; nothing was done")
+            raise IdentityError(self._instead)
         if not self._takes_peers and request.transport is not None and not _is_private(request):
             raise IdentityError("a token is taken over TLS only; nothing was done")
         person = await self._review(token.strip())

@@ -12,6 +12,7 @@ from sevenhop.core.engine import Engine
 from sevenhop.core.events import SyncState
 from sevenhop.core.facts.schema import Unknown, UnknownReason
 from sevenhop.core.facts.table import FACTS
+from sevenhop.core.inventory.gpu_agent import AGENT
 from sevenhop.core.subject import HOPS, Hop
 from sevenhop.runtime.embedded import Embedded
 from sevenhop.settings import Settings
@@ -19,8 +20,8 @@ from sevenhop.sources.kubernetes.source import KubernetesSource
 from sevenhop.stores.store import Store
 
 _SEEN_BY: dict[Hop, str] = {
-    Hop.GPU: "the GPU agent (not part of this version)",
-    Hop.DISCOVERY: "Node objects; the GPU agent would add what the driver sees",
+    Hop.GPU: "GPU agents, or dcgm-exporter",
+    Hop.DISCOVERY: "Node objects; GPU agents add what the driver sees",
     Hop.SCHEDULING: "Pod, Node and the kinds that placement reads",
     Hop.POD: "Pod status and Events",
     Hop.MODEL: "Pod status; a probe or engine metrics would add serving (not part of this version)",
@@ -40,15 +41,20 @@ _NEEDS: dict[Hop, tuple[str, ...]] = {
 
 
 def available_facts(engine: Engine) -> set[str]:
-    """Facts that some source of this installation can make known: all but those that nothing tells of."""
-    blind = {
-        name
-        for facts in engine.inventory.facts.values()
-        for name, value in facts.items()
-        if isinstance(value, Unknown) and value.reason is UnknownReason.NO_SOURCE
-    }
+    """
+    Facts that some source of this installation can make known: all but those that nothing tells of.
+
+    What is told of one subject is available, though of others nobody tells it: a node without an agent beside one that
+    has one.
+    """
+    told: set[str] = set()
+    untold: set[str] = set()
+    for facts in engine.inventory.facts.values():
+        for name, value in facts.items():
+            is_untold = isinstance(value, Unknown) and value.reason is UnknownReason.NO_SOURCE
+            (untold if is_untold else told).add(name)
     never = {name for name, spec in FACTS.items() if spec.subject.value in ("gpu", "route")}
-    return set(FACTS) - blind - never
+    return set(FACTS) - ((untold | never) - told)
 
 
 def coverage(engine: Engine) -> list[dict[str, Any]]:
@@ -62,16 +68,33 @@ def coverage(engine: Engine) -> list[dict[str, Any]]:
             if states.get(kind) not in (SyncState.SYNCED, SyncState.ABSENT)
         ]
         blind = not _NEEDS[hop] or bool(missing)
+        if hop is Hop.GPU:
+            blind, missing = _gpus_missing(engine)
         rows.append({"hop": hop.value, "seen": not blind, "by": _SEEN_BY[hop], "missing": missing})
     return rows
 
 
+def _gpus_missing(engine: Engine) -> tuple[bool, list[str]]:
+    """Whether no GPU is seen at all, and of which nodes with GPUs nothing is heard."""
+    state = engine.inventory.state
+    nodes = {node.name for pool in state.ledger.pools() for node in state.ledger.nodes_of(pool)}
+    heard = {node for node, agent in state.gpus.agents.items() if agent.sampled_at is not None} - state.silent_agents
+    unheard = sorted(nodes - heard)
+    if not heard:
+        return True, [f"{AGENT}: none is heard; docs/howto/gpu-agent.md says how to install it"]
+    if not unheard:
+        return False, []
+    return False, [f"{AGENT}: {len(unheard)} of {len(nodes)} nodes with GPUs are not heard, such as {unheard[0]}"]
+
+
 def inert_rules(engine: Engine, rules: Iterable[Rule]) -> list[dict[str, str]]:
-    """Rules that cannot fire here, and what would arm them."""
+    """Rules that cannot fire here, those that are off included, and what would arm them."""
     available = available_facts(engine)
     found = []
-    for rule in sorted(rules, key=lambda rule: rule.id):
+    for rule in sorted((*rules, *engine.alerts.off), key=lambda rule: rule.id):
         why = inert(rule, available, FACTS)
+        if not rule.enabled:
+            why = "; ".join(part for part in ("needs `enabled: true` in its file", why.removeprefix("needs ")) if part)
         if why:
             found.append({"rule": rule.id, "hop": rule.hop.value if rule.hop else "", "why": why})
     return found

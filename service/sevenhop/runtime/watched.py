@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from sevenhop.runtime.embedded import Embedded
 from sevenhop.runtime.listening import why_not_well
 from sevenhop.sources.kubernetes.source import KubernetesSource
 from sevenhop.stores.store import Store
+from sevenhop.telemetry.gpu_sources import Looked, Pushed, gpu_source_samples
 from sevenhop.telemetry.heartbeat import Heartbeat
 from sevenhop.telemetry.levels import Levels, Sample, outbox_samples
 from sevenhop.telemetry.meter import Meter
@@ -37,8 +38,13 @@ class Watched:
         embedded: Embedded,
         source: KubernetesSource,
         store: Store,
+        *,
+        push: Pushed | None = None,
+        dcgm: Iterable[Looked] = (),
     ) -> None:
         self._settings = settings
+        self._push = push
+        self._dcgm = tuple(dcgm)
         self._meter = meter
         self._embedded = embedded
         self._store = store
@@ -63,9 +69,16 @@ class Watched:
         last = beat.last_success_at
         return [
             *await self._levels.samples(),
+            *gpu_source_samples(self._meter.cluster, self._push, self._dcgm),
             *outbox_samples(
-                self._store.waiting_for(), outbox.waiting_since, outbox.failures, outbox.receivers, embedded.now()
+                self._meter.cluster,
+                self._store.waiting_for(),
+                outbox.waiting_since,
+                outbox.failures,
+                outbox.receivers,
+                embedded.now(),
             ),
+            ("sevenhop_leading", (self._meter.cluster,), 1.0),
             ("sevenhop_inbox_batches", (), embedded.inbox_batches),
             ("sevenhop_engine_behind_seconds", (), embedded.behind_s),
             ("sevenhop_input_stalled", (), float(bool(embedded.stalled))),

@@ -55,6 +55,11 @@ _answers = msgspec.json.Decoder(StepDone)
 _is_anew = msgspec.json.Decoder(_Effect)
 
 
+def field_of(cluster: str, table: str, key: str) -> bytes:
+    """The field of `data` that holds a row."""
+    return _MARK.join((cluster, table, key)).encode()
+
+
 def clusters_in(fields: Iterable[bytes]) -> set[str]:
     """The clusters of which a place keeps something."""
     return {field.partition(_MARK.encode())[0].decode() for field in fields}

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -100,7 +100,7 @@ class Fence:
     def __init__(self, client: aioredis.Redis, place: str) -> None:
         self.place = place
         self._client = client
-        self._name = f"{{sevenhop:{place}}}"
+        self._name = _name_of(place)
         self._keys = [f"{self._name}:fence", f"{self._name}:offsets", f"{self._name}:data"]
         self._memory = ""
         self._count = 0
@@ -126,7 +126,7 @@ class Fence:
         Returns:
             Whether nobody else wrote since our own last write: then the mirror stands, else it was read anew.
         """
-        return await _to_its_end(self._claim_in_turn())
+        return await to_its_end(self._claim_in_turn())
 
     async def _claim_in_turn(self) -> bool:
         async with self._lock:
@@ -155,7 +155,7 @@ class Fence:
             else:
                 self.fields[field] = value
         self.offsets.update(changes.offsets)
-        await _to_its_end(self._write_in_turn(changes))
+        await to_its_end(self._write_in_turn(changes))
 
     async def _write_in_turn(self, changes: Changes) -> None:
         async with self._lock:
@@ -256,6 +256,27 @@ class Fence:
         return f"{self._name}:audit:{cluster}"
 
 
+def _name_of(place: str) -> str:
+    return f"{{sevenhop:{place}}}"
+
+
+async def offsets_of(client: aioredis.Redis, place: str) -> dict[str, int]:
+    """Topic to the next offset, as a place's owner has stored it; for those who only look."""
+    asked: Any = client.hgetall(f"{_name_of(place)}:offsets")
+    found = await asked
+    return {_text(topic): int(offset) for topic, offset in found.items()}
+
+
+async def places_with(client: aioredis.Redis, fields: Mapping[str, list[bytes]]) -> list[bytes]:
+    """Of each place's fields of `data`, those that are stored; for those who only look."""
+    async with client.pipeline(transaction=False) as pipe:
+        asked = [(place, field) for place, some in fields.items() for field in some]
+        for place, field in asked:
+            pipe.hexists(f"{_name_of(place)}:data", field)
+        found = await pipe.execute()
+    return [field for (_, field), is_there in zip(asked, found, strict=True) if is_there]
+
+
 def connect(url: str, *, password: str = "", ca: str = "") -> aioredis.Redis:
     """A client that gives up quickly: waiting and trying again is done by `Fence`, which says so."""
     options: dict[str, Any] = {"password": password} if password else {}
@@ -273,7 +294,7 @@ def connect(url: str, *, password: str = "", ca: str = "") -> aioredis.Redis:
     return client
 
 
-async def _to_its_end(work: Coroutine[Any, Any, Answer]) -> Answer:
+async def to_its_end(work: Awaitable[Answer]) -> Answer:
     """
     Work that goes on if its caller is cancelled: then nobody knows whether it was stored, and the next write must.
 

@@ -11,7 +11,7 @@ import asyncio
 import io
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -57,7 +57,8 @@ class Heartbeat:
     """
     Args:
         unwell: Why we are not well; empty while we are.
-        sleep: For tests.
+        role: Part of the scaled runtime; empty where one process is all of it.
+        clusters: Clusters that this process serves well now, beside its own: of each an Alertmanager is told by itself.
     """
 
     def __init__(
@@ -67,12 +68,17 @@ class Heartbeat:
         meter: Meter,
         unwell: Callable[[], str],
         now: Callable[[], datetime],
+        *,
+        role: str = "",
+        clusters: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._settings = settings
         self._cluster = cluster
         self._meter = meter
         self._unwell = unwell
         self._now = now
+        self._role = role
+        self._clusters = clusters
         self._session: aiohttp.ClientSession | None = None
         self._began = now()
         self.last_success_at: datetime | None = None
@@ -143,7 +149,7 @@ class Heartbeat:
         """Why it was not taken; empty if it was.  Never the address, nor an error's own text: both may hold a token."""
         if self._settings.type == "alertmanager":
             address = address.rstrip("/").removesuffix("/api/v2/alerts") + "/api/v2/alerts"
-            body: Any = [self._alert()]
+            body: Any = [self._alert(cluster) for cluster in dict.fromkeys((self._cluster, *self._clusters()))]
         else:
             body = self._news()
         try:
@@ -164,18 +170,20 @@ class Heartbeat:
             "source": "sevenhop",
             "version": __version__,
             "cluster": self._cluster,
+            **({"role": self._role, "clusters": sorted(self._clusters())} if self._role else {}),
             "status": "alive",
             "at": _text(self._now()),
             "every_s": int(self._settings.every.total_seconds()),
         }
 
-    def _alert(self) -> dict[str, Any]:
+    def _alert(self, cluster: str) -> dict[str, Any]:
         """Fires as long as it is told; its end is set ahead, so that it resolves when nobody tells it any more."""
         every = self._settings.every
+        who = {name: value for name, value in (("cluster", cluster), ("role", self._role)) if value}
         return {
-            "labels": {"alertname": ALERT, "cluster": self._cluster, "severity": "none"},
+            "labels": {"alertname": ALERT, **who, "severity": "none"},
             "annotations": {
-                "summary": f"Sevenhop watches {self._cluster}",
+                "summary": f"Sevenhop watches {cluster}" if cluster else f"A {self._role} of Sevenhop works",
                 "description": "Always firing. Route it to whoever notices that it stops: then Sevenhop is dead.",
             },
             "startsAt": _text(self._began),

@@ -61,7 +61,7 @@ class Levels:
     Levels of one engine.
 
     Args:
-        pod_limit: Most pods in `sevenhop_pod_info`.
+        pod_limit: Most pods in `sevenhop_pod_info`; may be changed between two calls.
         started: What counts as last heard of a source that never said anything.
     """
 
@@ -77,7 +77,7 @@ class Levels:
         self._engine = engine
         self._statuses = statuses
         self._now = now
-        self._pod_limit = pod_limit
+        self.pod_limit = pod_limit
         self._monotonic = monotonic
         self._started = now()
         self._from_facts: list[Sample] = []
@@ -95,7 +95,7 @@ class Levels:
     async def _of_facts(self, cluster: str) -> list[Sample]:
         if self._facts_at is None or self._monotonic() - self._facts_at >= FACTS_EVERY_S:
             facts = list(self._engine.inventory.facts.items())
-            self._from_facts = await fact_samples(cluster, facts, self._pod_limit)
+            self._from_facts = await fact_samples(cluster, facts, self.pod_limit)
             self._facts_at = self._monotonic()
         return self._from_facts
 
@@ -184,8 +184,8 @@ async def fact_samples(cluster: str, facts: Sequence[tuple[Subject, Facts]], pod
 
 
 def outbox_samples(
-    waiting: Mapping[str, int], since: Mapping[str, datetime], failing: Iterable[str], receivers: Iterable[str],
-    now: datetime,
+    cluster: str, waiting: Mapping[str, int], since: Mapping[str, datetime], failing: Iterable[str],
+    receivers: Iterable[str], now: datetime,
 ) -> list[Sample]:  # fmt: skip
     """
     Of each receiver.
@@ -200,9 +200,9 @@ def outbox_samples(
     for name in sorted({*receivers, *waiting}):
         age = (now - since[name]).total_seconds() if name in since and waiting.get(name) else 0.0
         found += [
-            ("sevenhop_outbox_messages", (name,), waiting.get(name, 0)),
-            ("sevenhop_outbox_age_seconds", (name,), max(0.0, age)),
-            ("sevenhop_outbox_failing", (name,), float(name in failed)),
+            ("sevenhop_outbox_messages", (cluster, name), waiting.get(name, 0)),
+            ("sevenhop_outbox_age_seconds", (cluster, name), max(0.0, age)),
+            ("sevenhop_outbox_failing", (cluster, name), float(name in failed)),
         ]
     return found
 

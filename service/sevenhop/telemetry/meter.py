@@ -9,7 +9,9 @@ from __future__ import annotations
 import platform
 from collections import Counter as Tally
 from collections.abc import Callable, Sequence
+from copy import copy
 from datetime import datetime
+from typing import Self
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -56,18 +58,33 @@ class Meter:
         self._delivering = self._histogram("sevenhop_delivery_duration_seconds")
         self._heartbeats = self._counter("sevenhop_heartbeats_total")
 
+    def of(self, cluster: str) -> Self:
+        """The same counters, for what happens in another cluster."""
+        made = copy(self)
+        made.cluster = cluster
+        return made
+
     # Hooks
 
     def stepped(self, events: Sequence[Event], step: Step, times: StepTimes) -> None:
         """One step is stored."""
+        self.counted(events, step, times.stored)
+        self.took(times)
+
+    def took(self, times: StepTimes) -> None:
+        """So long a step took, of one cluster or of several at once."""
+        self._steps[0].labels("engine").observe(times.engine_s)
+        self._steps[0].labels("store").observe(times.store_s)
+
+    def counted(self, events: Sequence[Event], step: Step, stored: datetime) -> None:
+        """What a stored step of this cluster was made of."""
         for (kind_of_event, kind), count in Tally(map(_what, events)).items():
-            self._add(self._events, event_name(kind_of_event), kind, by=count)
+            self._add(self._events, self.cluster, event_name(kind_of_event), kind, by=count)
         if events:
             oldest = min(event.at for event in events)
             # What is dated in our future is of another clock: it says nothing of our lag.
-            self._lag[0].observe(max(0.0, (times.stored - oldest).total_seconds()))
-        self._steps[0].labels("engine").observe(times.engine_s)
-        self._steps[0].labels("store").observe(times.store_s)
+            lag_s = max(0.0, (stored - oldest).total_seconds())
+            self._lag[0].labels(*self._lag[1].values([self.cluster])).observe(lag_s)
         for change in step.changes:
             if change.was is not change.alert.state:
                 self._add(self._changes, self.cluster, change.alert.state, change.reason)
@@ -79,7 +96,7 @@ class Meter:
 
     def delivered(self, receiver: str, outcome: DeliveryOutcome, took_s: float) -> None:
         """One call of a receiver ended."""
-        self._add(self._deliveries, receiver, outcome)
+        self._add(self._deliveries, self.cluster, receiver, outcome)
         self._delivering[0].labels(receiver).observe(took_s)
 
     def heartbeat(self, outcome: HeartbeatOutcome) -> None:

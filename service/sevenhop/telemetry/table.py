@@ -54,6 +54,28 @@ class HeartbeatOutcome(StrEnum):
     WITHHELD = "withheld"  # we are not well, so somebody shall notice
 
 
+class DeadLetterReason(StrEnum):
+    """Why a record of the stream could not be used."""
+
+    NOT_A_RECORD = "not_a_record"
+    NEWER_FORMAT = "newer_format"
+    UNADDRESSED = "unaddressed"  # names no cluster, or no object
+    UNKNOWN_CLUSTER = "unknown_cluster"
+    WRONG_PARTITION = "wrong_partition"
+    UNKNOWN_KIND = "unknown_kind"
+    UNREADABLE = "unreadable"  # a record of ours whose content does not decode
+    ENGINE = "engine"  # the engine fails on it
+    LATE = "late"  # a decision that nobody waits for any more
+    UNSIGNED = "unsigned"  # a decision that no door of the cluster signed
+
+
+class Claim(StrEnum):
+    """What became of a partition when the workers shared them anew."""
+
+    KEPT = "kept"  # nobody else had it meanwhile
+    REBUILT = "rebuilt"
+
+
 class Label(msgspec.Struct, frozen=True):
     """
     Attributes:
@@ -116,8 +138,14 @@ def _closed(name: str, values: Iterable[str]) -> Label:
 
 CLUSTER = Label("cluster", "clusters of the process")
 RECEIVER = Label("receiver", "receivers in the settings")
+PARTITION = Label("partition", "kafka.partitions")
 _KIND = Label("kind", "kinds.md", frozenset((*KINDS, RULEBOOK, OUTBOX, GPU_AGENT, "", OTHER)))
 _SOURCE = (CLUSTER, _KIND)
+
+_PUSH_REFUSALS = (
+    "no_token", "unknown_token", "other_account", "not_bound", "other_node", "unreadable", "unanswered", "behind",
+)  # fmt: skip
+"""Those of `sources.gpu_push.senders.Refusal`, which stands in a layer above; a test compares."""
 
 _SHORT = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _LONG = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -133,11 +161,12 @@ _ROWS = (
     _row(_G, "build_info", "Always 1; the version that runs.", Label("version", "one"), Label("python", "one")),
     # What comes in
     _row(_C, "events_total", "Events handled, by type and by the kind of object they are about.",
-         _closed("event", (event_name(each) for each in Event.__subclasses__())), _KIND),
+         CLUSTER, _closed("event", (event_name(each) for each in Event.__subclasses__())), _KIND),
     _row(_H, "event_lag_seconds", "From the observation of the oldest event of a step until the step is stored.",
-         buckets=_LONG),
+         CLUSTER, buckets=_LONG),
     _row(_H, "step_duration_seconds", "Time that one step took in the engine, and in the store.",
          _closed("part", ("engine", "store")), buckets=_SHORT),
+    _row(_G, "leading", "1 if this replica works, 0 while it waits for the Lease that another one has.", CLUSTER),
     _row(_G, "inbox_batches", "Batches that wait for the engine; full at 256, then the sources wait too."),
     _row(_G, "engine_behind_seconds", "How long the step in hand has taken so far; 0 while nothing waits."),
     _row(_G, "input_stalled", "1 while the store refuses, so that input waits."),
@@ -150,6 +179,28 @@ _ROWS = (
     _row(_G, "source_unreadable_objects", "Objects of a kind that exist and could not be decoded.", *_SOURCE),
     _row(_C, "source_errors_total", "Requests that failed and streams that broke.", *_SOURCE),
     _row(_C, "source_lists_total", "Complete lists; more than one means that a watch had to start over.", *_SOURCE),
+    _row(_C, "gpu_push_events_total", "Samples and XIDs taken from GPU agents.", CLUSTER),
+    _row(_C, "gpu_push_refused_total", "Requests of GPU agents that were refused.",
+         CLUSTER, _closed("reason", _PUSH_REFUSALS)),
+    _row(_G, "dcgm_failing_addresses", "Addresses of dcgm-exporter or Prometheus that cannot be read now.", CLUSTER),
+    _row(_G, "dcgm_nameless_series", "Series of the last look that name no node or no GPU.", CLUSTER),
+    # The stream, at an edge
+    _row(_G, "edge_buffered_events", "Events that wait for Kafka; bounded by runtime.buffered_events.", CLUSTER),
+    _row(_C, "edge_events_sent_total", "Events that Kafka has stored.", CLUSTER),
+    _row(_G, "edge_stalled", "1 while Kafka does not take what the edge sees.", CLUSTER),
+    # The stream, at a worker
+    _row(_G, "partitions", "Partitions of the stream, all workers together."),
+    _row(_G, "partition_ready", "1 once a partition of this worker is rebuilt and takes records.", PARTITION),
+    _row(_G, "partition_lag_records", "Records of a partition that are there and were not handled yet.", PARTITION),
+    _row(_C, "partition_claims_total", "Partitions claimed, by whether they had to be rebuilt.",
+         _closed("how", Claim)),
+    _row(_C, "store_forgotten_total", "How often Redis was found to have forgotten what it had promised.", PARTITION),
+    _row(_C, "dead_letters_total", "Records that could not be used, kept in the topic of dead letters.",
+         _closed("reason", DeadLetterReason)),
+    _row(_G, "edge_silence_seconds", "Since the edge of a cluster last said anything to its worker.", CLUSTER),
+    _row(_G, "edge_silent", "1 while that is longer than runtime.edge_silence, so that what is known is stale.",
+         CLUSTER),
+    _row(_C, "edge_stale_records_total", "Records of an earlier edge, left out because a later one speaks.", CLUSTER),
     # What is known
     _row(_G, "unknown_facts", "Facts that are unknown now, by subject and reason.",
          CLUSTER, _closed("subject", SubjectKind), _closed("reason", UnknownReason)),
@@ -179,12 +230,13 @@ _ROWS = (
     _row(_G, "kill_switch_on", "1 while nothing new may be changed in the cluster.", CLUSTER),
     _row(_G, "circuit_breaker_open", "1 while too many runs have failed; a person closes it.", CLUSTER),
     # What goes out
-    _row(_G, "outbox_messages", "Messages and steps that wait.", RECEIVER),
+    _row(_G, "outbox_messages", "Messages and steps that wait.", CLUSTER, RECEIVER),
     _row(_G, "outbox_age_seconds",
-         "How long something has waited for a receiver that took nothing meanwhile; 0 while nothing waits.", RECEIVER),
-    _row(_G, "outbox_failing", "1 while the last call of a receiver failed.", RECEIVER),
+         "How long something has waited for a receiver that took nothing meanwhile; 0 while nothing waits.",
+         CLUSTER, RECEIVER),
+    _row(_G, "outbox_failing", "1 while the last call of a receiver failed.", CLUSTER, RECEIVER),
     _row(_C, "deliveries_total", "Calls of receivers by what came of them; `cluster` are steps in the cluster.",
-         RECEIVER, _closed("outcome", DeliveryOutcome)),
+         CLUSTER, RECEIVER, _closed("outcome", DeliveryOutcome)),
     _row(_H, "delivery_duration_seconds", "Time that one call took.", RECEIVER, buckets=_LONG),
     # The dead man's switch
     _row(_G, "heartbeat_configured", "1 if somebody is told that we live; 0 means that nobody notices our death."),

@@ -17,8 +17,9 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from copy import copy
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from sevenhop.core.effects import Act, Effect, Notify
 from sevenhop.core.engine import Step
@@ -52,6 +53,12 @@ class Traces:
         self._cluster = cluster
         self._flush = flush
         self._under_way: OrderedDict[str, SpanContext] = OrderedDict()
+
+    def of(self, cluster: str) -> Self:
+        """The same traces, for what happens in another cluster."""
+        made = copy(self)
+        made._cluster = cluster  # noqa: SLF001  another of ours
+        return made
 
     def stepped(self, events: Sequence[Event], step: Step, times: StepTimes) -> None:
         """One step is stored; traced if something is asked for."""
@@ -138,7 +145,9 @@ def build_tracer(address: str, cluster: str) -> Traces | None:
     except ImportError:
         log.warning(NEEDS_EXTRA)
         return None
-    ours = {"service.name": "sevenhop", "service.version": __version__, "k8s.cluster.name": cluster}
+    ours = {"service.name": "sevenhop", "service.version": __version__}
+    if cluster:  # a worker of many says it of each span
+        ours["k8s.cluster.name"] = cluster
     resource = Resource.create(ours)
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     # Sends from a thread of its own, keeps a bounded queue, and drops what no receiver takes.

@@ -69,6 +69,49 @@ async def test_killed_after_each_request(way: str, purpose: Purpose) -> None:
             assert changes(c) == versions, number
 
 
+@pytest.mark.parametrize("way", SHAPES)
+async def test_who_finds_it_done_tells_it(way: str) -> None:
+    """Killed after the last change, before its Event: the look that finds it done writes it, and none comes twice."""
+    async with cluster() as c:
+        step = act(*WAYS[way](c))
+        executor, _ = c.executor(dies_after=await writes_until_told(way))
+        with pytest.raises(scene.KilledError):
+            await executor.deliver(step, uncertain=False, permit=leave(step))
+        assert c.events() == []
+        looks = c.looks()
+        done = await c.deliver(act(*step.plan.actions, purpose=Purpose.READ_BACK, number=2))
+        told = sorted((e["reason"], e["involvedObject"]["name"]) for e in c.events())
+        assert done.result is StepResult.DONE
+        assert set(told) >= {("RemediationApplied", SHAPES[way].marked[1])}
+        assert c.looks() == looks
+
+        await c.insist(step)
+        objects = [e["involvedObject"]["name"] for e in c.events()]
+        assert len(objects) == len(set(objects))
+
+
+async def writes_until_told(way: str) -> int:
+    """How many requests of an undisturbed apply change something, before the first Event."""
+    async with cluster() as c:
+        step = act(*WAYS[way](c))
+        executor, mortal = c.executor()
+        await executor.deliver(step, uncertain=False, permit=leave(step))
+        return sum("/events" not in path for _, path in mortal.writes)
+
+
+@pytest.mark.parametrize("purpose", [Purpose.UNDO, Purpose.RESTORE])
+@pytest.mark.parametrize("way", [*SHAPES, "cordon"])
+async def test_given_back_before_its_answer_was_lost(way: str, purpose: Purpose) -> None:
+    """The second attempt finds all of it done: it says that, and not that somebody took our mark away."""
+    async with cluster() as c:
+        step = act(*await prepared(c, way, purpose), purpose=purpose, number=2)
+        await c.deliver(step)
+        done = await c.deliver(step, uncertain=True)
+        assert done.result is StepResult.DONE
+        assert ("is not cordoned any more" if way == "cordon" else "holds 4 again") in done.detail
+        assert "left as it is" not in done.detail
+
+
 @pytest.mark.parametrize("way", WAYS)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(

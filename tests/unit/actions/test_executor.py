@@ -42,6 +42,14 @@ async def test_apply_marks_scales_and_tells(shape: Shape) -> None:
         assert len({e["involvedObject"]["name"] for e in c.events()}) == len(c.events()) > 0
 
 
+@pytest.mark.parametrize("purpose", [Purpose.DRY_RUN, Purpose.APPLY])
+async def test_every_object_that_is_changed_is_named(purpose: Purpose) -> None:
+    """The RayService above the live cluster gets the number too, and what is told of the step says so."""
+    async with cluster() as c:
+        done = await c.deliver(act(*scene.ray(c), purpose=purpose))
+        assert "RayCluster chat/ray-x 4 → 3, and RayService chat/ray too" in done.detail
+
+
 @EACH_SHAPE
 async def test_a_dry_run_asks_for_every_patch_and_changes_nothing(shape: Shape) -> None:
     """As many requests as the real thing, none of which leaves a trace."""

@@ -38,7 +38,7 @@ class Node:
             return ()
 
         sample = self.sampler.sample(
-            self.at, self.read, readings, has_holders=has_holders, problems=(*problems, *vague), usage=usage
+            self.at, self.read, readings, has_holders=has_holders, problems=(*problems, *vague), usage=usage, up_s=90.5
         )
         self.at += timedelta(seconds=seconds)
         return sample
@@ -57,6 +57,7 @@ def test_one_summary_every_fifteen_seconds() -> None:
     assert [(each.epoch, each.seq, each.is_whole, each.node) for each in sent] == [(7, 1, True, "n"), (7, 2, True, "n")]
     assert sent[0].readings == TWO
     assert node.usage_asked == 2
+    assert {each.up_s for each in sent} == {90.5}
 
 
 def test_a_change_is_sent_at_once_and_alone() -> None:

@@ -101,6 +101,30 @@ async def test_an_approval_acknowledges(server: PagerDutyServer, channel: PagerD
     assert server.incidents[0].status == "acknowledged"
 
 
+async def test_acknowledge_and_resolve_are_said_once(server: PagerDutyServer, channel: PagerDutyChannel) -> None:
+    """They carry nothing but themselves: what goes on with the plan meanwhile, or after the end, is no other event."""
+    told = await channel.deliver(notify(1, message=with_plan(PlanState.PROPOSED, "approve")), uncertain=False)
+    ended = {"status": "resolved", "end_reason": "recovered"}
+    for revision, (state, more) in enumerate(
+        [(PlanState.APPROVED, {}), (PlanState.RUNNING, {}), (PlanState.RUNNING, ended), (PlanState.SUCCEEDED, ended)], 2
+    ):
+        edit = msgspec.structs.replace(with_plan(state), **more)
+        told = await channel.deliver(notify(revision, message=edit, reference=told.reference), uncertain=False)
+
+    assert [event["event_action"] for event in server.events] == ["trigger", "acknowledge", "resolve"]
+
+
+async def test_a_plan_that_comes_back_is_told(server: PagerDutyServer, channel: PagerDutyChannel) -> None:
+    """After an approved plan failed the next one is a trigger again, and its approval another acknowledge."""
+    told = await channel.deliver(notify(1, message=with_plan(PlanState.PROPOSED, "approve")), uncertain=False)
+    for revision, state in enumerate((PlanState.RUNNING, PlanState.UNDONE, PlanState.PROPOSED, PlanState.APPROVED), 2):
+        again = notify(revision, message=with_plan(state), reference=told.reference)
+        told = await channel.deliver(again, uncertain=False)
+
+    sent = [event["event_action"] for event in server.events]
+    assert sent == ["trigger", "acknowledge", "trigger", "trigger", "acknowledge"]
+
+
 async def test_a_resolve_in_doubt_wakes_nobody(server: PagerDutyServer, channel: PagerDutyChannel) -> None:
     """A crash after the resolve arrived and before that was recorded: said again, it opens nothing."""
     first = await channel.deliver(notify(1), uncertain=False)

@@ -24,7 +24,7 @@ from sevenhop.channels.slack.settings import SlackSettings
 from sevenhop.core.effects import Message, PlanCard, Reply
 from sevenhop.core.events import BreakerReset, Decided, Silenced, SwitchSet, Verb
 from sevenhop.core.remediation.states import PlanState
-from tests.fakes.slack_server import APP_TOKEN, CHANNEL, SECRET, TOKEN, SlackServer, signed
+from tests.fakes.slack_server import APP_TOKEN, CHANNEL, SECRET, TEAM, TOKEN, SlackServer, signed
 from tests.unit.channels.notifies import NOON, message, notify, resolved
 
 APPROVE = f"{PREFIX}approve"
@@ -47,17 +47,17 @@ class Core:
         self.reply: Callable[[Any], Reply] = lambda event: Reply(request_id=event.request_id, accepted=True, text="")
         self.messages: dict[str, Message] = {"k1-1": message(plan=CARD)}
 
-    async def ask(self, event: Decided | SwitchSet | BreakerReset) -> Reply:
+    async def ask(self, event: Decided | SwitchSet | BreakerReset, cluster: str = "") -> Reply:
         self.asked.append(event)
         return self.reply(event)
 
     async def silence(self, event: Silenced) -> None:
         self.silences.append(event)
 
-    def message(self, incident_id: str) -> Message | None:
+    async def message(self, incident_id: str) -> Message | None:
         return self.messages.get(incident_id)
 
-    def status(self) -> str:
+    async def status(self) -> str:
         return "Nothing runs."
 
 
@@ -136,7 +136,7 @@ async def test_the_answer_comes_before_the_work(scene: Scene) -> None:
     """Slack's three seconds do not wait for a core that is slow, nor for Slack's own answers."""
     going = asyncio.Event()
 
-    async def slow(event: Any) -> Reply:
+    async def slow(event: Any, cluster: str = "") -> Reply:
         await going.wait()
         return Reply(request_id=event.request_id, accepted=True, text="")
 
@@ -202,13 +202,57 @@ async def test_only_members_decide(scene: Scene, flag: str) -> None:
     assert not scene.core.asked
 
 
-async def test_a_click_from_another_workspace(scene: Scene) -> None:
-    """It is counted, and nothing else happens."""
-    await scene.slack.click("U0KIM", APPROVE, team="T0OTHER")
+@pytest.mark.parametrize("action", [APPROVE, DETAILS])
+@pytest.mark.parametrize("foreign", [{"team": "T0OTHER"}, {"app": "A0OTHER"}], ids=["workspace", "app"])
+async def test_a_click_from_elsewhere(scene: Scene, action: str, foreign: dict[str, str]) -> None:
+    """From another workspace, or another app: it is counted, and nothing else happens, not even a look."""
+    await scene.slack.click("U0KIM", action, **foreign)
     await scene.until(lambda: scene.door.refused)
 
     assert not scene.core.asked
     assert not scene.slack.whispers
+    assert not scene.slack.views
+
+
+@pytest.mark.parametrize("foreign", [{"team": "T0OTHER"}, {"app": "A0OTHER"}], ids=["workspace", "app"])
+async def test_a_command_from_elsewhere(scene: Scene, foreign: dict[str, str]) -> None:
+    """It turns nothing."""
+    await scene.slack.send("slash_commands", scene.slack.commanded("U0KIM", "resume", **foreign))
+    await scene.until(lambda: scene.door.refused)
+
+    assert not scene.core.asked
+    assert not scene.slack.whispers
+
+
+@pytest.mark.parametrize(
+    ("fault", "asked"), [({"error": "missing_scope"}, 1), ({"error": "internal_error"}, 2)], ids=["never", "not now"]
+)
+async def test_slack_does_not_say_which_app_this_is(scene: Scene, fault: dict[str, str], asked: int) -> None:
+    """That is no reason to be deaf: what is signed with its secret, or comes over its socket, is its own."""
+    scene.slack.fail("bots.info", "error", **fault)
+    await scene.slack.click("U0KIM", f"{PREFIX}reject")
+    await scene.until(lambda: len(scene.core.asked) == 1)
+    await scene.slack.click("U0KIM", APPROVE)
+    await scene.until(lambda: len(scene.core.asked) == 2)
+
+    assert len(scene.slack.calls("bots.info")) == asked
+
+
+@pytest.mark.parametrize(
+    ("told", "counts"),
+    [
+        pytest.param({"team_id": "T0OTHER"}, False, id="of another company, in a shared channel"),
+        pytest.param({"team_id": "T0OTHER", "enterprise_user": {"teams": [TEAM]}}, True, id="of the same organisation"),
+        pytest.param({"is_restricted": True}, True, id="a guest of the workspace"),
+    ],
+)
+async def test_whose_home_is_elsewhere(scene: Scene, told: dict[str, Any], counts: bool) -> None:
+    """Who comes through a shared channel is no member, whatever the payload says of the team."""
+    scene.slack.people.users["U0KIM"].update(told)
+    await scene.slack.click("U0KIM", APPROVE)
+    await scene.until(lambda: scene.core.asked or scene.slack.whispers)
+
+    assert bool(scene.core.asked) == counts
 
 
 async def test_the_same_click_twice_is_one(scene: Scene) -> None:

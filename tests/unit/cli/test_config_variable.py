@@ -26,4 +26,4 @@ def test_the_variable_names_the_settings(tmp_path: Path, words: list[str], named
         command, cwd=tmp_path, env={**environ, "PYTHONPATH": str(ROOT / "service")}, capture_output=True, text=True
     )
     assert answer.returncode == 2
-    assert f"{named}: clutser: unknown key" in answer.stderr
+    assert f"{named}:1: clutser: unknown key" in answer.stderr

@@ -34,19 +34,21 @@ users: [{name: u, user: {USER}}]
 class Core:
     def __init__(self) -> None:
         self.asked: list[Any] = []
+        self.about: list[str] = []  # clusters, as they were named
         self.reply: Callable[[Any], Reply] = lambda e: Reply(request_id=e.request_id, accepted=True, text="approved")
 
-    async def ask(self, event: Decided | SwitchSet | BreakerReset) -> Reply:
+    async def ask(self, event: Decided | SwitchSet | BreakerReset, cluster: str = "") -> Reply:
         self.asked.append(event)
+        self.about.append(cluster)
         return self.reply(event)
 
     async def silence(self, event: Silenced) -> None:
         raise NotImplementedError
 
-    def message(self, incident_id: str) -> Message | None:
+    async def message(self, incident_id: str) -> Message | None:
         raise NotImplementedError
 
-    def status(self) -> str:
+    async def status(self) -> str:
         raise NotImplementedError
 
 
@@ -95,6 +97,23 @@ def kubeconfig(folder: Path, user: str) -> str:
     path = folder / "kubeconfig"
     path.write_text(KUBECONFIG.replace("{USER}", user))
     return str(path)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("approve", "7f3a"),
+        ("runs", "undo", "7f3a"),
+        ("switch", "stop"),
+        ("switch", "reset-breaker"),
+    ],
+    ids=" ".join,
+)
+async def test_which_cluster_is_meant(service: Service, words: tuple[str, ...]) -> None:
+    """The service is told the name, or that none was given."""
+    assert await service.call(*words, "--cluster", "prod-eu") == 0
+    assert await service.call(*words) == 0
+    assert service.core.about == ["prod-eu", ""]
 
 
 @pytest.mark.parametrize(

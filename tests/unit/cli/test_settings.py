@@ -46,8 +46,82 @@ def test_all_problems_at_once_with_their_place(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as caught:
         load_settings(file, {})
 
-    assert len(caught.value.problems) == 2
-    assert all(line.startswith(f"{file}: ") for line in caught.value.problems)
+    assert sorted(line.partition(" ")[0] for line in caught.value.problems) == [f"{file}:1:", f"{file}:2:"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("cluster: a\nstate: b\ncluster: c\n", "3: 'cluster' appears twice", id="a key twice"),
+        pytest.param(
+            "receivers:\n  team:\n    type: slak\n",
+            "2: receivers.team: there is no type slak; did you mean slack?",
+            id="a type that is none",
+        ),
+        pytest.param("receivers:\n  team: {channel: C1}\n", "2: receivers.team: type is required", id="no type"),
+        pytest.param(
+            "receivers:\n  team:\n    type: slack\n    chanel: C1\n",
+            "4: receivers.team.chanel: unknown key; did you mean channel?",
+            id="a key of a receiver",
+        ),
+        pytest.param(
+            "cluster: a\nroute:\n  routes:\n  - receiver: nobody\n",
+            "4: route: no receiver named 'nobody'; there are console",
+            id="a route to nobody",
+        ),
+        pytest.param("route:\n  matchers: ['tier=~(']\n", "2: route.matchers: ", id="a matcher that is none"),
+        pytest.param(
+            "policy: {tiers: {a: gold}}\n", "1: policy.tiers.a: expected one of critical, standard", id="choice"
+        ),
+        pytest.param("kubernetes: no\n", "1: kubernetes: expected keys below it", id="a section that is none"),
+        pytest.param("- a\n", "1: expected sections such as `receivers:`, got a list", id="no mapping"),
+        pytest.param("runtime:\n  role: worker\n", "2: runtime.role worker needs redis.url", id="what a role needs"),
+    ],
+)
+def test_a_problem_names_its_line_and_the_fix(text: str, said: str, tmp_path: Path) -> None:
+    """Whoever mends it jumps there."""
+    file = tmp_path / "sevenhop.yaml"
+    file.write_text(text)
+
+    with pytest.raises(SettingsError) as caught:
+        load_settings(file, {})
+
+    assert any(f"{file}:{said}" in line for line in caught.value.problems), caught.value.problems
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        pytest.param("NOSUCH", "1", "unknown key", id="unknown"),
+        pytest.param("INCIDENTS__GROUP_WAIT", "5", "expected a duration", id="wrong value"),
+        pytest.param("RULES", "[a", "expected a list or a mapping", id="not YAML"),
+        pytest.param("RECEIVERS__TEAM__TOKEN", "xoxb-secret", "type is required", id="half a receiver"),
+    ],
+)
+def test_a_wrong_variable_is_named(name: str, value: str, said: str, tmp_path: Path) -> None:
+    """The file is not to blame for what the environment says; its value, perhaps a token, is not shown."""
+    file = tmp_path / "sevenhop.yaml"
+    file.write_text("cluster: a\nincidents: {group_wait: 5s}\n")
+
+    with pytest.raises(SettingsError) as caught:
+        load_settings(file, {f"SEVENHOP__{name}": value})
+
+    (problem,) = caught.value.problems
+    assert problem.startswith(f"environment SEVENHOP__{name}: ")
+    assert said in problem
+    assert "secret" not in problem
+
+
+def test_anchors_are_merged(tmp_path: Path) -> None:
+    """What stands in a section itself counts more than what ``<<`` brings."""
+    file = tmp_path / "sevenhop.yaml"
+    file.write_text(
+        "receivers:\n  a: &chat {type: slack, channel: C0000000001, token: t}\n  b: {<<: *chat, channel: C0000000002}\n"
+    )
+
+    receivers = load_settings(file, {}).receivers
+
+    assert [receivers["a"].channel, receivers["b"].channel] == ["C0000000001", "C0000000002"]  # type: ignore[union-attr]
 
 
 def test_a_route_to_nobody_is_an_error(tmp_path: Path) -> None:

@@ -101,3 +101,16 @@ def test_a_field_that_no_row_has_is_named(machine: Machine, capsys: pytest.Captu
     """
     with pytest.raises(UsageError, match="nothing here to sort by 'reclaimible'"):
         printed(capsys, machine, "workloads", sort="reclaimible")
+
+
+def test_the_nodes_add_up_to_the_pool() -> None:
+    """
+    A GPU that its node does not advertise any more counts as unhealthy in both listings.
+    """
+    machine = Machine()
+    machine.put(node("n", gpus=7, capacity=8), node("m", gpus=8), seconds=0)
+    machine.tell(machine.feed.synced(), 1)
+
+    shown = {row["node"]: row["unhealthy"] for row in rows(machine, "nodes")}
+    assert shown == {"n": 1, "m": 0}
+    assert rows(machine, "capacity")[0]["unhealthy"] == 1

@@ -12,7 +12,7 @@ from sevenhop.core.alerts.rule import Severity
 from sevenhop.core.effects import Notify, Role
 from sevenhop.core.events import Outcome, Silenced
 from sevenhop.core.hops.diagnosis import Category
-from sevenhop.core.incidents.desk import LARGE
+from sevenhop.core.incidents.attending import LARGE
 from sevenhop.core.incidents.incident import IncidentStatus, NotifyReason, incident_key
 from sevenhop.core.incidents.matchers import parse_matchers
 from sevenhop.core.incidents.routing import Route

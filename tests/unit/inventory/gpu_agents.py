@@ -11,9 +11,9 @@ from sevenhop.core.objects.pod import Pod
 from tests.builders import at
 
 WELL: dict[str, Any] = {
-    "product": "NVIDIA H100 80GB HBM3", "memory_used_mib": 40_000, "memory_total_mib": 80_000, "sm_active": 0.5,
-    "sm_occupancy": 0.25, "throttle": Throttle.NONE, "ecc_uncorrected": 0, "ecc_corrected": 0, "remap_failed": False,
-    "remap_pending": False,
+    "product": "NVIDIA H100 80GB HBM3", "memory_used_mib": 40_000, "memory_total_mib": 80_000, "utilization": 0.9,
+    "sm_active": 0.5, "sm_occupancy": 0.25, "throttle": Throttle.NONE, "ecc_uncorrected": 0, "ecc_corrected": 0,
+    "remap_failed": False, "remap_pending": False,
 }  # fmt: skip
 
 

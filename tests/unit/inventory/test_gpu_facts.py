@@ -55,6 +55,7 @@ def test_every_fact_of_a_sampled_gpu_is_known() -> None:
         ({"throttle": Throttle.THERMAL}, "gpu.throttle", "thermal"),
         ({"sm_active": 0.876}, "gpu.sm_active_ratio", 0.88),
         ({"sm_occupancy": 0.5}, "gpu.sm_occupancy_ratio", 0.5),
+        ({"utilization": 0.333}, "gpu.utilization_ratio", 0.33),
         ({"memory_used_mib": 20_000}, "gpu.mem_used_ratio", 0.25),
         ({"remap_failed": True}, "gpu.remap_failed", True),
         ({"remap_failed": True}, "gpu.xid_class", "replace"),

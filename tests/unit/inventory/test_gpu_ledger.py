@@ -282,3 +282,30 @@ def test_a_pod_goes_on_failing_of_its_gpu_when_the_agent_falls_silent() -> None:
 
     assert scene.fact("pod:prod/llama-70b-decode-0", "failure.cause") == "gpu-lost"
     assert gpu_line(scene)[0] is HopState.BROKEN
+
+
+@pytest.mark.parametrize(
+    ("number", "booted_s", "expected"),
+    [
+        pytest.param(94, None, "GPU 1: XID 94, contained memory error", id="a contained error"),
+        pytest.param(63, None, "GPU 1: XID 63, a memory row was remapped", id="a note"),
+        pytest.param(31, None, None, id="one that the device plugin leaves alone"),
+        pytest.param(94, 5.0, None, id="before the node, and the device plugin, were started"),
+    ],
+)
+def test_a_gpu_that_works_and_was_withdrawn(number: int, booted_s: float | None, expected: str | None) -> None:
+    """
+    The XID is what the node's alert says of it, also when it no longer stands.
+    """
+    scene = Scene(node("n", gpus=4))
+    agent = Agent("n", 4)
+    scene.tell([agent.sample(10), agent.xid(11, number, 1)])
+    scene.put(node("n", gpus=3, capacity=4), seconds=20)
+    scene.tell([agent.sample(1000, up_s=booted_s)])
+
+    context = scene.inventory.context(Subject.parse("node:n"), at(1000))
+
+    assert context is not None
+    why = context.diagnosis
+    assert (why.summary.split(";")[0] if why is not None else None) == expected
+    assert why is None or (why.cause, str(why.confidence)) == ("gpus-unhealthy", "likely")

@@ -20,6 +20,8 @@ from tests.unit.inventory.scenes import Scene
 A, B = ("prod", "a"), ("prod", "b")
 RESET_TEXT = "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
 REBOOT_TEXT = "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"
+NONFATAL = "RLW_RXPIPE Nonfatal XC0 i0 Link 3 (0x040130c2 0x00000008)"
+FATAL = "RLW_REMAP Fatal XC0 i0 Link 2 (0x00000082 0x00000040)"
 NONE_TEXT = "GPU recovery action changed from 0x2 (Node Reboot Required) to 0x0 (None)"
 
 ACTIONS: dict[str, set[XidClass | None]] = {
@@ -59,6 +61,9 @@ def test_the_class_is_what_the_vendor_recommends(number: int, action: str) -> No
         (79, "", XidClass.REBOOT),
         (94, "", XidClass.CONTAINED),
         (13, "", XidClass.APP),
+        (70, "", XidClass.APP),
+        (37, "", XidClass.NONE),
+        (171, "", None),
         (154, RESET_TEXT, XidClass.RESET),
         (154, REBOOT_TEXT, XidClass.REBOOT),
         (154, NONE_TEXT, XidClass.NONE),
@@ -66,7 +71,7 @@ def test_the_class_is_what_the_vendor_recommends(number: int, action: str) -> No
         (154, "GPU recovery action changed from 0x0 (None) to 0x3 (Drain P2P)", XidClass.CONTAINED),
         (154, "", None),
         (149, "NETIR_LINK_EVT Fatal XC0 i0 Link 09 (0x004525c6 0x0)", XidClass.RESET),
-        (145, "RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x8)", None),
+        (145, "RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x8)", XidClass.NONE),
         (145, "", None),
         (999, "pid=1234, name=test", None),
     ],
@@ -108,6 +113,14 @@ def named(found: Root | None) -> tuple[int, str | None] | None:
         ([(0, 999)], (999, None)),
         ([(0, 999), (1, 48)], (48, "reset")),
         ([(0, 63)], (63, "none")),
+        ([(0, 145, NONFATAL)], (145, "none")),
+        ([(0, 145, NONFATAL), (1, 94)], (94, "contained")),
+        ([(0, 145, NONFATAL), (1, 145, FATAL)], (145, "reset")),
+        ([(0, 145, FATAL), (1, 145, NONFATAL), (2, 145)], (145, "reset")),
+        ([(0, 145), (1, 145, NONFATAL)], (145, "none")),
+        ([(0, 145), (90, 145, NONFATAL)], (145, None)),
+        ([(0, 119), (1, 154, REBOOT_TEXT), (2, 154)], (119, "reboot")),
+        ([(0, 119), (1, 154, REBOOT_TEXT), (30, 154, NONE_TEXT), (30, 154)], None),
     ],
     ids=lambda value: str(value)[:60],
 )
@@ -247,3 +260,33 @@ def test_peers_on_one_node() -> None:
     agent.changes = {}
     scene.tell([agent.sample(20)])
     assert [gpu(index, "xid") for index in range(3)] == [0, 0, 0]
+
+
+def test_what_was_before_the_node_was_booted_is_over() -> None:
+    """
+    Whatever asked for a reset; what comes after stands, also what the driver says before the agent is there again.
+    """
+    scene = Scene(node("n", gpus=2))
+    agent = Agent("n", 2)
+    scene.tell([agent.sample(10, up_s=5000.0), agent.xid(11, 119, 0), agent.xid(12, 62, 1)])
+    place, other = (f"gpu:{uuid('n', index)}" for index in range(2))
+    assert (scene.fact(place, "xid"), scene.fact(other, "xid")) == (119, 62)
+
+    scene.wait(300)
+    again = Agent("n", 2, epoch=2)
+    scene.tell([again.xid(260, 46, 1), again.sample(300, up_s=60.0)])
+
+    assert (scene.fact(place, "xid"), scene.fact(place, "xid_class")) == (0, "none")
+    assert (scene.fact(other, "xid"), scene.fact(other, "xid_class")) == (46, "reset")
+    assert scene.fact("node:n", "gpu.unhealthy_allocatable") == 1
+
+
+def test_a_node_that_goes_on_running_clears_nothing() -> None:
+    """
+    The time since its boot grows; nor does an agent that does not tell it.
+    """
+    scene = Scene(node("n", gpus=1))
+    agent = Agent("n", 1)
+    scene.tell([agent.sample(10, up_s=5000.0), agent.xid(11, 119)])
+    scene.tell([agent.sample(25, up_s=5015.0), agent.sample(40)])
+    assert scene.fact(f"gpu:{uuid('n', 0)}", "xid") == 119

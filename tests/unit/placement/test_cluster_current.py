@@ -109,7 +109,7 @@ def test_updates_one_by_one_lead_to_what_a_rebuild_finds(steps: list[tuple[str, 
         _answers(cluster)
     assert _answers(cluster) == _answers(Cluster(objects))
     assert set(cluster.pending) == set(Cluster(objects).pending)
-    assert cluster.lowest_priority() == Cluster(objects).lowest_priority()
+    assert cluster.residents.lowest_priority() == Cluster(objects).residents.lowest_priority()
 
 
 @settings(max_examples=60, deadline=None)

@@ -118,7 +118,7 @@ ADD = "triage: |"
         pytest.param("pool", "!mine {a: b}", 10, "yaml-tag", "!mine", id="tag of somebody else"),
         pytest.param(GOOD, "- a\n- b\n", 1, "rule-wrong-type", "valid dictionary", id="a list"),
         pytest.param(GOOD, "", 1, "yaml-empty", "the file is empty", id="empty"),
-        pytest.param(GOOD, "id: [a\n", 2, "yaml-syntax", "expected ',' or ']'", id="broken YAML"),
+        pytest.param(GOOD, "id: [a\n", 1, "yaml-syntax", "expected ',' or ']'", id="broken YAML"),
         pytest.param(GOOD, "a: &x [*x]\n", 1, "yaml-syntax", "contains itself", id="anchor in itself"),
         pytest.param(GOOD, "id: a\n---\nid: b\n", 2, "yaml-syntax", "another document", id="two documents"),
     ],

@@ -11,8 +11,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from sevenhop.channels.channel import Channel, Delivery
-from sevenhop.core.alerts.rule import Evaluation, Rule, Severity, SeverityPolicy, Verdict
-from sevenhop.core.effects import Message, Notify
+from sevenhop.core.alerts.rule import Evaluation, Rule, SeverityPolicy, Verdict
+from sevenhop.core.effects import Notify
 from sevenhop.core.engine import Engine
 from sevenhop.core.events import Event, Recalled, SourceChanged
 from sevenhop.core.facts.schema import Facts, Unknown
@@ -35,30 +35,6 @@ Answer = Exception | str
 def quick_clock(speed: float = 100.0) -> Clock:
     """A hundred seconds pass in one."""
     return Clock(NOON, speed)
-
-
-def notify(
-    revision: int = 1,
-    *,
-    incident: str = "i-1",
-    receiver: str = "slack",
-    status: str = "firing",
-    anew: bool = False,
-) -> Notify:
-    message = Message(
-        title="t", status=status, severity=Severity.WARNING, cluster="c", since=NOON, at=NOON, lines=(), labels={}
-    )
-    return Notify(
-        id=f"{incident}/{receiver}/{revision}",
-        incident=incident,
-        key=incident,
-        episode=1,
-        receiver=receiver,
-        revision=revision,
-        anew=anew,
-        reason="changed",
-        message=message,
-    )
 
 
 class Script:

@@ -18,9 +18,9 @@ from sevenhop.channels.slack.api import SlackApi
 from sevenhop.channels.slack.channel import SlackChannel
 from sevenhop.channels.slack.settings import SlackSettings
 from sevenhop.core.effects import Row
-from sevenhop.core.incidents.desk import ADOPT_WITHIN
 from sevenhop.core.incidents.keeping import BEGAN
 from sevenhop.core.incidents.settings import DeskSettings
+from sevenhop.core.incidents.state import ADOPT_WITHIN
 from sevenhop.stores.sqlite import SqliteStore
 from tests.builders import node
 from tests.fakes.slack_server import CHANNEL, TOKEN, Posted, SlackServer

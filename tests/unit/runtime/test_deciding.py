@@ -26,17 +26,17 @@ class Core:
         self.asked: list[Decided | SwitchSet | BreakerReset] = []
         self.accepts = True
 
-    async def ask(self, event: Decided | SwitchSet | BreakerReset) -> Reply:
+    async def ask(self, event: Decided | SwitchSet | BreakerReset, cluster: str = "") -> Reply:
         self.asked.append(event)
         return Reply(request_id=event.request_id, accepted=self.accepts, text="said")
 
     async def silence(self, event: Silenced) -> None:
         raise NotImplementedError
 
-    def message(self, incident_id: str) -> Message | None:
+    async def message(self, incident_id: str) -> Message | None:
         raise NotImplementedError
 
-    def status(self) -> str:
+    async def status(self) -> str:
         raise NotImplementedError
 
 

@@ -15,7 +15,8 @@ from sevenhop.channels.channel import PermanentDeliveryError, RetryableDeliveryE
 from sevenhop.core.events import Outcome
 from sevenhop.runtime import outbox as outbox_module
 from sevenhop.stores.sqlite import SqliteStore, StoreBusyError
-from tests.unit.runtime.harness import HANG, NOON, Answer, Script, delivering, notify, until
+from tests.builders import notify
+from tests.unit.runtime.harness import HANG, NOON, Answer, Script, delivering, until
 
 
 @pytest.fixture

@@ -119,10 +119,10 @@ async def test_metrics_of_a_running_service(tmp_path: Path) -> None:
     found = {
         (s.name, *sorted(s.labels.values())): s.value for f in text_string_to_metric_families(text) for s in f.samples
     }
-    assert found["sevenhop_deliveries_total", "delivered", "slack"] == 1
+    assert found["sevenhop_deliveries_total", "delivered", "slack", "test"] == 1
     assert found["sevenhop_notify_decisions_total", "first_firing", "test"] == 1
     assert found["sevenhop_incidents_open", "critical", "test"] == 1
-    assert found["sevenhop_outbox_messages", "slack"] == 0
+    assert found["sevenhop_outbox_messages", "slack", "test"] == 0
     assert found["sevenhop_heartbeat_configured",] == 0
     assert found["sevenhop_input_stalled",] == 0
 

@@ -62,7 +62,7 @@ def test_a_page() -> None:
     assert (reading.ecc_uncorrected, reading.ecc_corrected) == (1, None)
     assert (reading.remap_pending, reading.remap_failed) == (True, False)
     assert reading.holders == (Holder("prod", "decode-0", "main"),)
-    assert list(node.xids.values()) == [79]
+    assert reading.last_xid == 79
 
 
 def test_what_is_not_there_is_unknown() -> None:
@@ -141,21 +141,25 @@ def xids(gauge: float, **counts: int) -> NodeGpus:
 @pytest.mark.parametrize(
     ("before", "now", "found"),
     [
-        pytest.param(None, xids(79), [79], id="stands there at the first look"),
-        pytest.param(None, xids(0), [], id="none"),
-        pytest.param(xids(0), xids(79), [79], id="came"),
-        pytest.param(xids(79), xids(79), [], id="is still the last"),
-        pytest.param(xids(79), xids(0), [], id="started anew"),
-        pytest.param(xids(13), xids(79), [79], id="another one"),
+        pytest.param(None, xids(79), [], id="the last one alone is for the core to judge"),
+        pytest.param(xids(0), xids(79), [], id="so is another one"),
         pytest.param(xids(13, x13=1), xids(13, x13=2), [13], id="the same one again, counted"),
         pytest.param(xids(13, x13=2), xids(13, x13=1), [], id="the window moved on"),
-        pytest.param(xids(0, x31=0), xids(79, x31=1, x79=1), [79, 31], id="two at once, each once"),
+        pytest.param(xids(0, x31=0), xids(79, x31=1, x79=1), [31, 79], id="two at once, each once"),
         pytest.param(None, xids(0, x31=3), [], id="counted before we looked"),
     ],
 )
 def test_new_xids(before: NodeGpus | None, now: NodeGpus, found: list[int]) -> None:
-    """DCGM keeps the last one; where counts are exported, none is missed."""
+    """Where counts are exported, none is missed; without them, what is the last is in the readings."""
     assert new_xids(before, now) == [("0000:3b:00.0", "GPU-a", xid) for xid in found]
+
+
+@pytest.mark.parametrize(("series", "expected"), [("79", 79), ("0", 0), ("2147483632", None)], ids=str)
+def test_the_last_xid_is_of_the_whole_gpu(series: str, expected: int | None) -> None:
+    """Whether it is a new one shows against what was known before; instances repeat their GPU's."""
+    part = f'{GPU},GPU_I_ID="1",GPU_I_PROFILE="1g.10gb"'
+    (node,) = nodes_of(f"DCGM_FI_DEV_XID_ERRORS{{{part}}} {series}\nDCGM_FI_DEV_GPU_TEMP{{{part}}} 50\n")
+    assert {reading.parent: reading.last_xid for reading in node.readings} == {"": expected, "GPU-a": None}
 
 
 def as_prometheus(series: Iterable[Series]) -> bytes:
@@ -222,15 +226,16 @@ async def looks(source: Dcgm, count: int) -> list[list[Event]]:
 
 @pytest.mark.parametrize("way", ["page", "prometheus"])
 async def test_looks_become_events(way: str) -> None:
-    """An XID once, a whole sample each time, in growing order."""
-    body = PAGE.encode() if way == "page" else as_prometheus(parse_page(PAGE, "DCGM_"))
-    async with exporter([(200, body)] * 2) as address:
+    """An XID when it is counted, a whole sample each time, in growing order."""
+    counted = f'{PAGE}DCGM_EXP_XID_ERRORS_COUNT{{{GPU},xid="79"}} 1\n'
+    pages = [text.encode() if way == "page" else as_prometheus(parse_page(text, "DCGM_")) for text in (PAGE, counted)]
+    async with exporter([(200, page) for page in pages]) as address:
         settings: Any = {"pages": [f"{address}/metrics"]} if way == "page" else {"prometheus": address}
         first, second = await looks(Dcgm(DcgmSettings(**settings), lambda: AT), 2)
-    assert [type(event) for event in (*first, *second)] == [XidSeen, GpusSampled, GpusSampled]
+    assert [type(event) for event in (*first, *second)] == [GpusSampled, XidSeen, GpusSampled]
     assert [event.seq for event in (*first, *second)] == [1, 2, 3]
-    assert isinstance(first[1], GpusSampled)
-    assert (first[1].is_whole, first[1].received_at) == (True, AT)
+    assert isinstance(first[0], GpusSampled)
+    assert (first[0].is_whole, first[0].received_at, first[0].readings[0].last_xid) == (True, AT, 79)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +254,7 @@ async def test_a_page_that_cannot_be_read_says_nothing_of_gpus(status: int, body
         source = Dcgm(DcgmSettings(pages=[f"{address}/metrics"]), lambda: AT)
         assert await looks(source, 1) == [[]]
         assert said in next(iter(source.problems.values()))
-        assert len((await looks(source, 1))[0]) == 2
+        assert len((await looks(source, 1))[0]) == 1
     assert source.problems == {}
 
 

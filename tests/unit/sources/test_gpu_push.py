@@ -185,6 +185,7 @@ async def test_behind_is_not_lost() -> None:
         pytest.param(encode(batch(), JSON).replace(b"+00:00", b"").replace(b"Z", b""), JSON, id="no zone"),
         pytest.param(encode(batch(), JSON).replace(b'"GPU-0"', b'""'), JSON, id="no uuid"),
         pytest.param(encode(batch(), JSON).replace(b"0.5", b"-1.0"), JSON, id="negative"),
+        pytest.param(encode(batch(), JSON).replace(b'"up_s":null', b'"up_s":-1.0'), JSON, id="booted in the future"),
         pytest.param(encode(batch(samples=(msgspec.structs.replace(SAMPLE, readings=SAMPLE.readings * 2),))), MSGPACK,
                      id="twice the same"),
         pytest.param(encode(batch(samples=(msgspec.structs.replace(SAMPLE, readings=(

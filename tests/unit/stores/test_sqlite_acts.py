@@ -13,8 +13,8 @@ from sevenhop.core.events import StepDone, StepResult
 from sevenhop.core.remediation.action import EvictPod, ObjectRef
 from sevenhop.core.remediation.audit import AuditRecord, Head, append, verify, verify_lines
 from sevenhop.stores.sqlite import SCHEMA_VERSION, SqliteStore, StoreError
+from tests.builders import notify
 from tests.unit.actions.scene import NOON, act
-from tests.unit.runtime.harness import notify
 
 NOW = NOON.timestamp()
 STEP = act(EvictPod(pod=ObjectRef("Pod", "chat", "stuck", "uid-1")))

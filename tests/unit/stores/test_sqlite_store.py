@@ -12,28 +12,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sevenhop.core.alerts.rule import Severity
-from sevenhop.core.effects import Message, Notify, Row
+from sevenhop.core.effects import Notify, Row
 from sevenhop.stores.sqlite import SqliteStore, StoreBusyError, StoreError
+from tests.builders import notify
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
-
-
-def notify(revision: int, *, incident: str = "i-1", anew: bool = False, receiver: str = "slack") -> Notify:
-    message = Message(
-        title="t", status="firing", severity=Severity.WARNING, cluster="c", since=NOON, at=NOON, lines=(), labels={}
-    )
-    return Notify(
-        id=f"{incident}/{receiver}/{revision}",
-        incident=incident,
-        key=incident,
-        episode=1,
-        receiver=receiver,
-        revision=revision,
-        anew=anew,
-        reason="changed",
-        message=message,
-    )
 
 
 @pytest.fixture

@@ -89,6 +89,22 @@ async def test_an_alertmanager_keeps_an_alert_that_ends_by_itself(base: str) -> 
     assert alert["endsAt"] == "2026-11-30T12:04:00.000000Z"
 
 
+async def test_an_alertmanager_is_told_of_each_cluster_that_a_worker_serves() -> None:
+    """One alert for each, which another worker goes on with; a cluster that nobody serves any more ends."""
+    listener, served = Listener(), ["prod-eu", "prod-us"]
+    async with listening(listener) as url:
+        settings = HeartbeatSettings.model_validate({"url": url, "type": "alertmanager"})
+        heart = Heartbeat(settings, "", Meter(""), lambda: "", lambda: NOON, role="worker", clusters=lambda: served)
+        await heart.beat()
+        served.remove("prod-us")
+        await heart.beat()
+        await heart.close()
+
+    told = [[alert["labels"].get("cluster") for alert in alerts] for _, alerts in listener.taken]
+    assert told == [[None, "prod-eu", "prod-us"], [None, "prod-eu"]]
+    assert {alert["labels"]["role"] for _, alerts in listener.taken for alert in alerts} == {"worker"}
+
+
 async def test_it_is_withheld_while_we_are_ill() -> None:
     """Who cannot store or makes no progress tells nobody of anything: that somebody shall notice."""
     listener = Listener()

@@ -182,10 +182,10 @@ def test_a_verdict_against_the_schedulers_is_counted_once() -> None:
 
 def test_every_receiver_has_its_queue() -> None:
     """Also one with nothing to do, and one that is no longer configured and has something waiting."""
-    samples = outbox_samples({"old": 3, "team": 1}, {"team": at(0)}, ["team"], ["team", "console"], at(90))
+    samples = outbox_samples("c", {"old": 3, "team": 1}, {"team": at(0)}, ["team"], ["team", "console"], at(90))
 
     def shown(name: str, receiver: str) -> float:
-        return value(METER, f"sevenhop_outbox_{name}", samples, receiver=receiver)
+        return value(METER, f"sevenhop_outbox_{name}", samples, cluster="c", receiver=receiver)
 
     assert [shown("messages", r) for r in ("old", "team", "console")] == [3, 1, 0]
     assert [shown("age_seconds", r) for r in ("team", "console")] == [90, 0]

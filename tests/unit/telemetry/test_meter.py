@@ -15,10 +15,10 @@ from sevenhop.core.events import Event, SourceChanged, StepDone, StepResult, Syn
 from sevenhop.core.remediation.permit import GuardName, Refusal
 from sevenhop.runtime import outbox as outbox_module
 from sevenhop.telemetry.meter import Meter
-from sevenhop.telemetry.table import METRICS, MetricType
+from sevenhop.telemetry.table import METRICS, DeliveryOutcome, MetricType
 from sevenhop.telemetry.times import StepTimes
-from tests.builders import NOON, Feed, at, node
-from tests.unit.runtime.harness import Script, delivering, notify, quick_clock, running, until
+from tests.builders import NOON, Feed, at, node, notify
+from tests.unit.runtime.harness import Script, delivering, quick_clock, running, until
 from tests.unit.telemetry.pages import read, value
 
 TIMES = StepTimes(at(0), at(0.5), 0.002, 0.001)
@@ -34,7 +34,7 @@ def test_events_are_counted_by_type_and_kind() -> None:
     took(meter, *feed.applied(node("a"), node("b")), *feed.deleted(node("a")), Tick(at=NOON))
 
     def count(event: str, kind: str) -> float:
-        return value(meter, "sevenhop_events_total", event=event, kind=kind)
+        return value(meter, "sevenhop_events_total", cluster=meter.cluster, event=event, kind=kind)
 
     assert (count("applied", "Node"), count("deleted", "Node"), count("tick", "")) == (2, 1, 1)
 
@@ -45,8 +45,8 @@ def test_the_lag_is_that_of_the_oldest_event() -> None:
     took(meter, Tick(at=at(-2)), Tick(at=at(0)))
     took(meter, Tick(at=at(60)))
 
-    assert value(meter, "sevenhop_event_lag_seconds_sum") == pytest.approx(2.5)
-    assert value(meter, "sevenhop_event_lag_seconds_count") == 2
+    assert value(meter, "sevenhop_event_lag_seconds_sum", cluster="c") == pytest.approx(2.5)
+    assert value(meter, "sevenhop_event_lag_seconds_count", cluster="c") == 2
 
 
 @given(st.lists(st.text(max_size=30), max_size=50))
@@ -56,7 +56,7 @@ def test_words_that_are_not_known_make_no_new_series(words: list[str]) -> None:
     took(meter, *(SourceChanged(at=NOON, kind=word, state=SyncState.SYNCED) for word in words))
 
     kinds = {dict(labels)["kind"] for name, labels in read(meter) if name == "sevenhop_events_total"}
-    known = METRICS["sevenhop_events_total"].labels[1].values
+    known = METRICS["sevenhop_events_total"].labels[-1].values
     assert known is not None
     assert kinds <= known
 
@@ -84,8 +84,23 @@ def test_two_meters_do_not_meet() -> None:
     one, other = Meter("one"), Meter("other")
     took(one, Tick(at=NOON))
 
-    assert value(one, "sevenhop_events_total", event="tick", kind="") == 1
+    assert value(one, "sevenhop_events_total", cluster="one", event="tick", kind="") == 1
     assert [name for name, _ in read(other) if name == "sevenhop_events_total"] == []
+
+
+def test_clusters_of_one_process_are_told_apart() -> None:
+    """One page, one series for each cluster; and how long a step took is of the process."""
+    meter = Meter("one")
+    took(meter, Tick(at=NOON))
+    meter.of("two").counted([Tick(at=NOON), Tick(at=NOON)], Step(), NOON)
+    meter.of("two").delivered("slack", DeliveryOutcome.DELIVERED, 0.1)
+
+    def ticks(cluster: str) -> float:
+        return value(meter, "sevenhop_events_total", cluster=cluster, event="tick", kind="")
+
+    assert (ticks("one"), ticks("two")) == (1, 2)
+    assert value(meter, "sevenhop_deliveries_total", cluster="two", receiver="slack", outcome="delivered") == 1
+    assert value(meter, "sevenhop_step_duration_seconds_count", part="engine") == 1
 
 
 async def test_each_call_of_a_receiver_has_its_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,8 +150,8 @@ async def test_the_runtime_counts_what_it_handles(tmp_path: Path) -> None:
         plant.told.node("n1", ready=False)
         await until(lambda: len(slack.messages) == 1 and plant.embedded.is_idle)
 
-    assert value(meter, "sevenhop_events_total", event="applied", kind="Node") == 2
-    assert value(meter, "sevenhop_events_total", event="outcome", kind="") == 1
+    assert value(meter, "sevenhop_events_total", cluster="test", event="applied", kind="Node") == 2
+    assert value(meter, "sevenhop_events_total", cluster="test", event="outcome", kind="") == 1
     assert value(meter, "sevenhop_step_duration_seconds_count", part="store") >= 2
     changed = {"cluster": "test", "state": "firing", "reason": "held"}
     reasons = {labels for name, labels in read(meter) if name == "sevenhop_alert_changes_total"}
@@ -146,9 +161,11 @@ async def test_the_runtime_counts_what_it_handles(tmp_path: Path) -> None:
 def test_every_counted_metric_is_in_the_table_and_made() -> None:
     """A row that nobody fills would be a promise on the page only."""
     from sevenhop.runtime import watched
-    from sevenhop.telemetry import levels, meter, table
+    from sevenhop.runtime.scaled import watched as watched_scaled
+    from sevenhop.telemetry import gpu_sources, levels, meter, table
 
-    sources = "".join(Path(module.__file__ or "").read_text("utf-8") for module in (levels, meter, watched))
+    modules = (gpu_sources, levels, meter, watched, watched_scaled)
+    sources = "".join(Path(module.__file__ or "").read_text("utf-8") for module in modules)
     assert [name for name in METRICS if f'"{name}"' not in sources] == []
     assert {row.type for row in METRICS.values()} == set(MetricType)
     assert table.MOST_TEXT == 200

@@ -22,9 +22,9 @@ from sevenhop.telemetry import traces as traces_module
 from sevenhop.telemetry.table import DeliveryOutcome
 from sevenhop.telemetry.times import StepTimes
 from sevenhop.telemetry.traces import Traces, build_tracer
-from tests.builders import NOON, at, node
+from tests.builders import NOON, at, node, notify
 from tests.shared import ROOT
-from tests.unit.runtime.harness import Script, notify, running, until
+from tests.unit.runtime.harness import Script, running, until
 
 TIMES = StepTimes(at(2), at(2.5), 0.1, 0.2)
 
@@ -84,6 +84,17 @@ def test_a_clock_ahead_of_ours_makes_no_span_that_ends_before_it_begins() -> Non
 
     assert seconds(recorded.one("sevenhop.event")) == (2, 2.5)
     assert seconds(recorded.one("sevenhop.wait")) == (2, 2)
+
+
+def test_a_worker_says_of_each_span_which_cluster_it_is_of() -> None:
+    """One tracer for many clusters; a delivery belongs to the trace that its cluster's step began."""
+    recorded = Recorded()
+    recorded.traces.of("us").stepped([Tick(at=at(1))], Step(effects=(notify(1),)), TIMES)
+    recorded.traces.of("us").delivered("slack", notify(1), DeliveryOutcome.DELIVERED, at(4), 1.0)
+
+    told = {span.name: (span.attributes or {}).get("k8s.cluster.name") for span in recorded.spans}
+    assert (told["sevenhop.event"], told["sevenhop.deliver"]) == ("us", "us")
+    assert len({span.context.trace_id for span in recorded.spans if span.context is not None}) == 1
 
 
 def test_what_tells_nobody_is_not_traced() -> None:

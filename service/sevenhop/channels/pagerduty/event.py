@@ -52,8 +52,11 @@ def step_of(message: Message) -> Step:
 def gist_of(notify: Notify) -> str:
     """Digest of what is worth another event: the rest of a quiet edit would only fill PagerDuty's log."""
     message = notify.message
-    plan = [message.plan.plan_id, message.plan.state] if message.plan is not None else None
-    gist = [step_of(message), message.severity, message.title.partition(" · ")[0], plan]
+    step = step_of(message)
+    gist: list[object] = [step]
+    if step is Step.TRIGGER:  # the others say nothing but themselves
+        plan = [message.plan.plan_id, message.plan.state] if message.plan is not None else None
+        gist += [message.severity, message.title.partition(" · ")[0], plan]
     return sha256(json.dumps(gist).encode()).hexdigest()[:12]
 
 

@@ -31,6 +31,7 @@ class Click(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     user_name: str
     team: str
+    app: str
     channel: str
     message_ts: str
     trigger_id: str
@@ -78,6 +79,7 @@ class _Payload(msgspec.Struct):
     message: _Message
     trigger_id: str
     actions: list[_Action]
+    api_app_id: str = ""
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -90,6 +92,7 @@ class Command(msgspec.Struct, frozen=True):
     channel_id: str
     trigger_id: str
     user_name: str = ""
+    api_app_id: str = ""
 
 
 def parse_click(payload: Any) -> Click | None:
@@ -114,6 +117,7 @@ def parse_click(payload: Any) -> Click | None:
         user=told.user.id,
         user_name=told.user.name or told.user.username,
         team=told.team.id,
+        app=told.api_app_id,
         channel=told.channel.id,
         message_ts=told.message.ts,
         trigger_id=told.trigger_id,

@@ -35,6 +35,7 @@ MAX_ANSWER = 3_000
 CLOSE_WITHIN_S = 2.0
 
 USAGE = "Say `stop REASON`, `resume REASON` or `status`."
+NO_ANSWER = "No answer yet; it may still be followed. Look at what came of it before you ask again."
 
 
 class SlackDoor:
@@ -89,7 +90,7 @@ class SlackDoor:
             if kind == "slash_commands":
                 command = parse_command(payload)
                 if self._is_first(f"command-{command.trigger_id}"):
-                    self._start(self._obey(command))
+                    self._start(self._obey(command), command.channel_id, command.user_id)
                 return ""
             click = parse_click(payload)
         except ClickError as error:
@@ -97,7 +98,7 @@ class SlackDoor:
             log.warning("slack: refused: %s", error)
             return ""
         if click is not None and self._is_first(click.request_id):
-            self._start(self._handle(click))
+            self._start(self._handle(click), click.channel, click.user)
         return ""
 
     def _is_first(self, request: str) -> bool:
@@ -109,27 +110,29 @@ class SlackDoor:
             self._seen.pop(next(iter(self._seen)))
         return True
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(self._carefully(work))
+    def _start(self, work: Coroutine[Any, Any, None], channel: str, user: str) -> None:
+        task = asyncio.create_task(self._carefully(work, channel, user))
         self._working.add(task)
         task.add_done_callback(self._working.discard)
 
-    async def _carefully(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _carefully(self, work: Coroutine[Any, Any, None], channel: str, user: str) -> None:
         """A click that fails is said in the log; the next one is taken all the same."""
         try:
             await work
+        except TimeoutError:
+            await self._whisper(channel, user, NO_ANSWER)
         except Exception as error:  # noqa: BLE001  nobody awaits this task
             log.error("slack: a click was not handled: %s: %s", type(error).__name__, plain(str(error)))
 
     async def _handle(self, click: Click) -> None:
-        if click.is_details:
-            # First of all: Slack takes the trigger for three seconds only.
-            await self._show_details(click)
-            return
         try:
-            if not await self._people.is_ours(click.team):
+            if not await self._people.is_ours(click.team, click.app):
                 self.refused += 1
-                log.warning("slack: refused: a click from another workspace")
+                log.warning("slack: refused: a click from another workspace or app")
+                return
+            if click.is_details:
+                # Before Slack is asked who it is: it takes the trigger for three seconds only.
+                await self._show_details(click)
                 return
             if self._often.is_too_often(click.user):
                 await self._whisper(click.channel, click.user, TOO_OFTEN)
@@ -163,7 +166,7 @@ class SlackDoor:
     async def _silence(self, click: Click, person: Person) -> None:
         now = self._clock()
         key = click.incident.rpartition("-")[0]
-        if self._front.message(click.incident) is None:
+        if await self._front.message(click.incident) is None:
             await self._whisper(click.channel, click.user, "That incident is over; nothing was silenced.")
             return
         until = now + parse_duration(click.silence)
@@ -182,7 +185,7 @@ class SlackDoor:
         await self._whisper(click.channel, click.user, text)
 
     async def _show_details(self, click: Click) -> None:
-        message = self._front.message(click.incident)
+        message = await self._front.message(click.incident)
         if message is None:
             await self._whisper(click.channel, click.user, "That incident is over, its details are in the thread.")
             return
@@ -195,11 +198,12 @@ class SlackDoor:
     async def _obey(self, command: Command) -> None:
         word, _, reason = command.text.strip().partition(" ")
         try:
-            if not await self._people.is_ours(command.team_id):
+            if not await self._people.is_ours(command.team_id, command.api_app_id):
                 self.refused += 1
+                log.warning("slack: refused: a command from another workspace or app")
                 return
             if word == "status":
-                await self._whisper(command.channel_id, command.user_id, self._front.status())
+                await self._whisper(command.channel_id, command.user_id, await self._front.status())
                 return
             if word not in ("stop", "resume"):
                 await self._whisper(command.channel_id, command.user_id, USAGE)
@@ -227,7 +231,7 @@ class SlackDoor:
         left = [block for block in click.blocks if block.get("type") != "actions"]
         if len(left) == len(click.blocks) or not left:
             return
-        message = self._front.message(click.incident)
+        message = await self._front.message(click.incident)
         text = escaped(message.title) if message is not None else "This can no longer be decided here."
         try:
             await self._api.call("chat.update", channel=click.channel, ts=click.message_ts, text=text, blocks=left)

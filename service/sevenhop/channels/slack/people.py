@@ -12,13 +12,15 @@ from typing import Any
 
 import msgspec
 
-from sevenhop.channels.channel import DeliveryError
+from sevenhop.channels.channel import DeliveryError, PermanentDeliveryError
 from sevenhop.channels.slack.api import SlackApi
 from sevenhop.core.remediation.person import Person
 
 USER = "slack:"
 GROUP = "slack-group:"
 EMAIL = "email:"
+
+NOT_VERIFIED = "who you are could not be verified, so nothing was done"
 
 FRESH_FOR = timedelta(seconds=5)
 """So long an answer counts as now: two clicks in a row do not use up the rate limit (20 a minute for groups)."""
@@ -45,18 +47,25 @@ class SlackPeople:
         self._clock = clock
         self._members: dict[str, _Members] = {}
         self._team = ""
+        self._bot = ""
+        self._app: str | None = None  # not known yet; empty where Slack will not say
 
-    async def is_ours(self, team: str) -> bool:
+    async def is_ours(self, team: str, app: str) -> bool:
         """
-        Whether a click comes from the workspace that our token belongs to.
+        Whether a click comes from the workspace that our token belongs to, and from a message of the same app.
+
+        Args:
+            app: `api_app_id` of the payload; empty if it names none.
 
         Raises:
-            UnverifiedError: Slack does not say.
+            UnverifiedError: Slack does not say which workspace that is.
         """
         if not self._team:
             answer = await self._ask("auth.test")
-            self._team = str(answer.get("team_id") or "")
-        return bool(team) and team == self._team
+            self._team, self._bot = str(answer.get("team_id") or ""), str(answer.get("bot_id") or "")
+        if not team or team != self._team:
+            return False
+        return not app or await self._our_app() in ("", app)
 
     async def verified(self, user: str, name: str) -> Person:
         """
@@ -67,7 +76,7 @@ class SlackPeople:
         known = told.get("user")
         if not isinstance(known, dict) or known.get("id") != user:
             raise UnverifiedError("Slack does not know you; nothing was done")
-        if known.get("deleted") or known.get("is_bot"):
+        if known.get("deleted") or known.get("is_bot") or not self._is_member(known):
             raise UnverifiedError("only members of this workspace can decide; nothing was done")
         groups = [f"{GROUP}{group}" for group in self._groups if user in await self._users_of(group)]
         profile = known.get("profile")
@@ -79,6 +88,25 @@ class SlackPeople:
             is_same_as=(f"{EMAIL}{email.lower()}",) if email else (),
             verified_at=self._clock(),
         )
+
+    def _is_member(self, known: dict[str, Any]) -> bool:
+        """Guests are; who comes from another company through a shared channel is not."""
+        home, wider = known.get("team_id"), known.get("enterprise_user")
+        teams = wider.get("teams") if isinstance(wider, dict) else None
+        return not home or not self._team or home == self._team or (isinstance(teams, list) and self._team in teams)
+
+    async def _our_app(self) -> str:
+        """Empty where Slack does not say: then the signature, or the socket, is all that names the app, and enough."""
+        if self._app is None:
+            try:
+                told = await self._api.call("bots.info", get=True, bot=self._bot) if self._bot else {}
+            except PermanentDeliveryError:
+                told = {}  # a token without users:read; it would be refused the next time as well
+            except DeliveryError:
+                return ""
+            bot = told.get("bot")
+            self._app = str(bot.get("app_id") or "") if isinstance(bot, dict) else ""
+        return self._app
 
     async def _users_of(self, group: str) -> frozenset[str]:
         now = self._clock()
@@ -95,4 +123,4 @@ class SlackPeople:
         try:
             return await self._api.call(method, get=True, **arguments)
         except DeliveryError as error:
-            raise UnverifiedError(f"who you are could not be verified, so nothing was done: {error}") from None
+            raise UnverifiedError(f"{NOT_VERIFIED}: {error}") from None

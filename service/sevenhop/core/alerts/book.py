@@ -117,6 +117,11 @@ class AlertBook:
         return self._rules
 
     @property
+    def off(self) -> tuple[Rule, ...]:
+        """Those that are off by default, in order of id: they never run."""
+        return self._off
+
+    @property
     def next_wake(self) -> datetime | None:
         """When `tick` has something to do even if nothing happens; None if never."""
         while self._wake:
@@ -251,7 +256,9 @@ class AlertBook:
         return {rule_id: digest.count for rule_id, digest in sorted(self._digests.items())}
 
     def _take(self, rules: Iterable[Rule]) -> None:
+        rules = tuple(rules)
         self._rules = {rule.id: rule for rule in rules if rule.enabled}
+        self._off = tuple(sorted((rule for rule in rules if not rule.enabled), key=lambda rule: rule.id))
         kinds: dict[SubjectKind, list[Rule]] = {}
         for rule in self._rules.values():
             kinds.setdefault(rule.subject, []).append(rule)

@@ -33,6 +33,8 @@ SPECS: tuple[FactSpec, ...] = (
         type=FactType.INT,
         doc="Root cause among recent XIDs: 3 h for what asks for a reset or more, 10 min for others; 0 for none, "
         "for consequences alone (43, 45), and for links that fail because a peer did.",
+        unknown_when="no agent on the node (no_source), a silent one (stale after 60 s), or dcgm-exporter showed one "
+        "at our first look, which may be old (window, for as long as it could stand)",
     ),
     _row(
         name="gpu.xid_class",
@@ -53,7 +55,18 @@ SPECS: tuple[FactSpec, ...] = (
         doc="Why clocks are held back.",
         values=("none", "power", "thermal", "hw"),
     ),
-    _row(name="gpu.sm_active_ratio", type=FactType.DOUBLE, unit="ratio", doc="Share of time in which SMs worked."),
+    _row(
+        name="gpu.utilization_ratio",
+        type=FactType.DOUBLE,
+        unit="ratio",
+        doc="Share of time in which any kernel ran, on however few SMs; every GPU tells it.",
+    ),
+    _row(
+        name="gpu.sm_active_ratio",
+        type=FactType.DOUBLE,
+        unit="ratio",
+        doc="Share of time in which SMs worked; from Hopper on (GPM), or by dcgm-exporter's profiling.",
+    ),
     _row(
         name="gpu.sm_occupancy_ratio", type=FactType.DOUBLE, unit="ratio", doc="Warps resident, of the most possible."
     ),
@@ -81,6 +94,7 @@ def derive(
     unknown: Unknown | None = NO_AGENT,
     present: bool | Unknown = NO_AGENT,
     xid: int = 0,
+    undated: Unknown | None = None,
     xid_class: XidClass | None = XidClass.NONE,
     repeats: int = 0,
     reading: GpuReading | None = None,
@@ -93,23 +107,27 @@ def derive(
 
     Args:
         unknown: Why nothing can be said now; every fact is then this.  None while the agent speaks.
+        undated: Why it is not known which XID stands; what else is known of the GPU is not touched by it.
         xid_class: None where nothing tells what the XID asks for.
         reading: The last one; None before the first.
     """
     if unknown is not None:
         return {row.name: unknown for row in SPECS}
     cls: str | Unknown = NOT_READ
-    if xid_class is not None:
+    if undated is not None and xid_class is XidClass.NONE:
+        cls = undated
+    elif xid_class is not None:
         cls = str(xid_class)
     elif xid:
         cls = Unknown(UnknownReason.NO_SOURCE, f"what {words_of(xid)}, asks for")
     return {
         "gpu.present": present,
-        "gpu.xid": xid,
+        "gpu.xid": xid if undated is None else undated,
         "gpu.xid_class": cls,
         "gpu.xid_repeats_24h": repeats,
         "gpu.remap_failed": _told(reading.remap_failed if reading is not None else None, reading),
         "gpu.throttle": _told(str(reading.throttle) if reading is not None and reading.throttle else None, reading),
+        "gpu.utilization_ratio": _ratio(reading.utilization if reading is not None else None, reading),
         "gpu.sm_active_ratio": _ratio(reading.sm_active if reading is not None else None, reading),
         "gpu.sm_occupancy_ratio": _ratio(reading.sm_occupancy if reading is not None else None, reading),
         "gpu.mem_used_ratio": _ratio(_memory(reading), reading),

@@ -136,8 +136,12 @@ SPECS: tuple[FactSpec, ...] = (
     _agent(
         name="pod.straggler",
         type=FactType.BOOL,
-        doc="Slower than its peers' median.",
-        unknown_when="always for now: which of a component's pods lags is not computed (no_source)",
+        doc="The SMs of its GPUs work less than half as much as its component's other pods' (median), which are busy, "
+        "over two minutes.",
+        not_applicable=False,
+        unknown_when="no agent on its node or on most of the others' (no_source), a silent one (stale), a GPU that "
+        "tells no SM activity or is shared (no_source), not read for long enough (window); with fewer than 3 other "
+        "ready pods there is nothing to compare",
     ),
     _row(
         name="pod.aborted_on_stop_10m",
@@ -159,7 +163,7 @@ HAS_A_NODE = Unknown(UnknownReason.NO_SOURCE, "does not wait for a node")
 NOT_COMPUTED = Unknown(UnknownReason.WINDOW, "computed at most every 100 ms")
 BEFORE_WE_LOOKED = Unknown(UnknownReason.WINDOW, "restarts from before we looked may lie in the window")
 
-_FROM_AGENT = ("pod.cpu_throttled_ratio", "pod.mem_used_ratio", "pod.straggler")
+_FROM_AGENT = ("pod.cpu_throttled_ratio", "pod.mem_used_ratio")
 
 
 def derive(
@@ -168,6 +172,7 @@ def derive(
     in_endpoints: bool | Unknown,
     pods_unknown: Unknown | None = None,
     usage: Facts | None = None,
+    straggler: bool | Unknown = False,
 ) -> Facts:
     """
     Facts of one pod.
@@ -176,6 +181,7 @@ def derive(
         in_endpoints: Whether a Service of its workload lists it as ready.
         pods_unknown: Why pods, or this one, cannot be seen; every fact is then this.
         usage: Of those that the agent tells, what it told; see `usage_facts`.
+        straggler: Whether it lags behind its peers; False where there is nothing to compare.
     """
     if pods_unknown is not None:
         return {spec.name: pods_unknown for spec in SPECS}
@@ -199,6 +205,7 @@ def derive(
         "pod.registered": NO_REGISTRY,
         "pod.load_overdue": row.load_overdue,
         "pod.in_endpoints": in_endpoints,
+        "pod.straggler": straggler,
         "pod.aborted_on_stop_10m": NO_GATEWAY,
     }
     facts.update(dict.fromkeys(_FROM_AGENT, NO_AGENT))

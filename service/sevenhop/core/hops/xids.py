@@ -12,6 +12,8 @@ from enum import StrEnum
 
 import msgspec
 
+from sevenhop.core.hops import xid_links
+
 
 class XidClass(StrEnum):
     """What an XID asks for, the least first."""
@@ -49,18 +51,42 @@ class Xid(msgspec.Struct, frozen=True, gc=False):
 DIRECTIVE = 154
 """Says which action another XID asks for; from driver R565 on the best source of it."""
 LOST = 79
+LINK = 74
 _A, _C, _N = XidClass.APP, XidClass.CONTAINED, XidClass.NONE
 _RESET, _REBOOT, _REPLACE = XidClass.RESET, XidClass.REBOOT, XidClass.REPLACE
 
 # The order of roots: 79, then memory errors, then firmware, then links, then contained, then application errors.
 _BUS, _MEMORY, _FIRMWARE, _OTHER, _LINK, _CONTAINED, _APP, _NOTE, _CONSEQUENCE = range(9)
 
+_ENGINES: dict[str, tuple[int, ...]] = {
+    "GPU stopped processing for a program": (8,),
+    "corrupted push buffer": (11, 25, 32),
+    "copy engine exception": (39, 40, 41, 70, 71, 72, 75, 76, 77, 85, *range(126, 136)),
+    "video processor exception": (60,),
+    "video decoder exception": (68, 83, 84, 88, 89, 96, 97, 98),
+    "corrupted data sent to the GPU": (80,),
+    "JPEG engine exception": (82, *range(99, 106)),
+    "optical flow engine exception": (86, 139),
+}
+"""Errors of one engine or of what a program sent to it: restart the program."""
+
+_NOTES: dict[str, tuple[int, ...]] = {
+    "driver firmware error": (37, 38),
+    "illegal access by the driver": (66, 67),
+    "test message": (106, 107),
+    "NVLink remote translation error": (108,),
+    "deep learning accelerator error": (152, 153),
+    "a channel was retired": (160, 161),
+}
+"""The catalogue says to ignore them."""
+
 XIDS: dict[int, Xid] = {
     row.number: row
     for row in (
+        *(Xid(number, words, _A, _APP) for words, numbers in _ENGINES.items() for number in numbers),
+        *(Xid(number, words, _N, _NOTE) for words, numbers in _NOTES.items() for number in numbers),
         Xid(13, "graphics engine exception", _A, _APP),
         Xid(31, "GPU memory page fault", _A, _APP),
-        Xid(32, "corrupted push buffer", _A, _APP),
         Xid(43, "a program's channel was reset", _A, _CONSEQUENCE, is_consequence=True),
         Xid(44, "fault during a context switch", _N, _NOTE),
         Xid(45, "a program was removed from the GPU", _N, _CONSEQUENCE, is_consequence=True),
@@ -71,7 +97,6 @@ XIDS: dict[int, Xid] = {
         Xid(62, "internal micro-controller halted", _RESET, _FIRMWARE),
         Xid(63, "a memory row was remapped", _N, _NOTE),
         Xid(64, "remapping of a memory row failed", _RESET, _MEMORY),
-        Xid(68, "video decoder exception", _A, _APP),
         Xid(69, "graphics engine class error", _A, _APP),
         Xid(74, "NVLink error", _RESET, _LINK, is_link=True),
         Xid(78, "vGPU start error", _N, _NOTE),
@@ -103,6 +128,9 @@ XIDS: dict[int, Xid] = {
         Xid(156, "a resource was retired", _RESET, _MEMORY),
         Xid(157, "retiring a resource failed", _N, _NOTE),
         Xid(158, "fatal timeout", _RESET, _OTHER),
+        Xid(159, "error of the chip's interconnect", None, _CONTAINED),  # a reset only with UVM or vGPU
+        Xid(171, "uncorrectable DRAM error", None, _CONTAINED),  # says more of a 48
+        Xid(172, "uncorrectable SRAM error", None, _CONTAINED),
     )
 }
 
@@ -111,6 +139,12 @@ UNLISTED_RANK = _APP
 
 BREAKS_PEERS = frozenset(row.number for row in XIDS.values() if row.rank in (_BUS, _MEMORY))
 """XIDs of one GPU after which the links of its peers fail too."""
+
+LEFT_ALONE = frozenset((13, 31, 43, 45, 68, 109))
+"""
+XIDs after which NVIDIA's device plugin goes on offering the GPU; after any other it withdraws it until it is restarted
+(https://github.com/NVIDIA/k8s-device-plugin, internal/rm/health.go).
+"""
 
 _RECOVERY = re.compile(r"\(([^()]*)\)\s*$")
 _ACTIONS: dict[str, XidClass] = {
@@ -138,8 +172,10 @@ def class_of(number: int, text: str) -> XidClass | None:
     if row is None:
         return None
     if row.cls is None:
-        # NVLink 5: the line says whether it is fatal.  A nonfatal one may be promoted, which only its registers tell.
-        return XidClass.RESET if re.search(r"\bfatal\b", text, re.IGNORECASE) else None
+        answer = xid_links.asks_for(text)
+        return XidClass(answer) if answer is not None else None
+    if number == LINK and xid_links.is_harmless_74(text):
+        return XidClass.NONE
     return row.cls
 
 
@@ -152,9 +188,21 @@ def words_of(number: int) -> str:
     return f"XID {number}, {row.words if row is not None else 'which is not in our table'}"
 
 
-def rank_of(number: int) -> int:
+def rank_of(number: int, text: str = "") -> int:
+    """
+    Of several on one GPU the lowest is the root.
+
+    An error of a link whose line says that nothing has to be done is a note, and hides no other XID.
+    """
     row = XIDS.get(number)
-    return row.rank if row is not None else UNLISTED_RANK
+    if row is None:
+        return UNLISTED_RANK
+    return _NOTE if row.is_link and class_of(number, text) is XidClass.NONE else row.rank
+
+
+def needs_line(number: int) -> bool:
+    """Whether only the driver's line tells what it asks for, so that two lines may ask for two things."""
+    return number == LINK or (number in XIDS and XIDS[number].cls is None)
 
 
 def is_consequence(number: int) -> bool:

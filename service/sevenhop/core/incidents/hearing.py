@@ -1,4 +1,4 @@
-"""What channels say: what came of a message, and what they still show of an incident that we forgot."""
+"""What people and channels say: a silence, what came of a message, what a channel still shows that we forgot."""
 
 from __future__ import annotations
 
@@ -8,13 +8,59 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from sevenhop.core.alerts.rule import Rule, Severity, Verdict
-from sevenhop.core.events import Outcome, Recalled
+from sevenhop.core.events import Outcome, Recalled, Silenced
 from sevenhop.core.incidents.context import Contexts
-from sevenhop.core.incidents.incident import Incident, Told
+from sevenhop.core.incidents.incident import Incident, NotifyReason, Told
 from sevenhop.core.incidents.lifecycle import opened
 from sevenhop.core.incidents.members import Home
 from sevenhop.core.incidents.settings import DeskSettings
+from sevenhop.core.incidents.silences import silence_of
+from sevenhop.core.incidents.state import DeskState
 from sevenhop.core.subject import Subject
+
+
+def hear_silence(state: DeskState, event: Silenced) -> None:
+    """A person sets a silence, changes it, or ends it."""
+    try:
+        silence = silence_of(event)
+    except ValueError as error:
+        state.complain(f"silence {event.silence_id} of {event.author}: {error}")
+        return
+    if silence.expires_at > event.at:
+        if state.silences.get(silence.id) != silence:
+            state.put_silence(silence)
+    elif silence.id in state.silences:
+        state.drop_silence(silence.id)
+
+
+def hear_outcome(state: DeskState, event: Outcome) -> None:
+    """A channel answered a message; what it refused for good is tried again later."""
+    key, receiver = address_of(event)
+    incident = state.incidents.get(key)
+    after = after_outcome(incident, event) if incident is not None else None
+    if incident is None or after is None:
+        return
+    state.put(after)
+    if not event.delivered:
+        state.decisions.note(event.at, incident.id, receiver, NotifyReason.NOT_DUE_REFUSED, event.detail[:200])
+        state.wakes.put_at_latest(key, event.at + state.settings.refused_retry)
+
+
+def hear_recalled(state: DeskState, event: Recalled) -> None:
+    """A channel shows an incident that we may have forgotten."""
+    known = state.episodes.get(event.key)
+    if known is None or known.count < event.episode:
+        state.count(event.key, event.episode, event.at)
+    try:
+        incident = after_recall(state.incidents.get(event.key), event, state.cluster, state.settings)
+    except ValueError as error:
+        state.complain(f"{event.receiver} shows an incident that cannot be read: {error}")
+        return
+    if incident is not None:
+        if not incident.members:
+            incident = replace(incident, tell_at=event.at + seen_within(incident, state.rules, state.settings))
+        state.put(incident)
+        state.touched.add(event.key)
 
 
 def address_of(event: Outcome) -> tuple[str, str]:

@@ -1,5 +1,5 @@
 """
-The message of one incident, in the order in which it is read (docs/architecture.md, "Messages").
+The message of one incident, in the order in which it is read (docs/howto/read-an-alert.md).
 
 Built anew from the state of the moment; nothing in it grows with time alone, so equal states give equal messages.
 """

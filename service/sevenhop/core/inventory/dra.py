@@ -18,7 +18,7 @@ from sevenhop.core.inventory.objects import Key, Objects
 from sevenhop.core.inventory.products import normalise
 from sevenhop.core.objects.cluster import ResourceClaim, ResourceSlice
 from sevenhop.core.objects.pod import Pod
-from sevenhop.core.placement.cluster import resource_claims
+from sevenhop.core.placement.absence import resource_claims
 from sevenhop.core.placement.devices import CLAIMS, SLICES, DeviceKey
 
 _GPU_DRIVER = re.compile(r"(^|[.-])(gpus?|gaudi|tpus?|npus?|neuron)[.-]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -19,6 +20,10 @@ SILENT_AFTER = timedelta(seconds=60)
 CLOCKS_AGREE_S = 2.0
 """An agent's clock may differ by as much without anybody caring."""
 
+ACTIVE_FOR = timedelta(minutes=2)
+ACTIVE_APART = timedelta(seconds=10)
+"""SM activity is remembered for so long, in readings so far apart: changes are sent at once, in between."""
+
 Position = tuple[int, int, float]
 """(epoch, sequence, agent's time): the last only orders samples that are not numbered."""
 
@@ -34,7 +39,10 @@ class Gpu(msgspec.Struct, gc=False, kw_only=True):
         reading: The last one; None until the first sample, and of a GPU that is only remembered.
         present: The driver sees it; None where it could not be asked.
         missing_at: Since when it is not there, by our clock; `lost_at` the last time that it went.
+        activity: SM activity of the last minutes, with the times, since the pods that have it do.
         held_before: Who had it last while nobody has, `released_at` since when.
+        last_xid: See `GpuReading`; kept over restarts, because only a change of it is a new XID.
+        undated: An XID that already stood there at our first look, at the time of that look: when it came is not known.
         cleared_at: When it was last seen to be reset: it came back, or its error counters began anew.
         was_well: It was seen to be well; what is bad at first sight went bad at an unknown time.
         is_bad: As last judged.
@@ -55,9 +63,12 @@ class Gpu(msgspec.Struct, gc=False, kw_only=True):
     present: bool | None = None
     missing_at: datetime | None = None
     lost_at: datetime | None = None
+    activity: tuple[tuple[datetime, float], ...] = ()
     held_before: tuple[Key, ...] = ()
     released_at: datetime | None = None
     xids: tuple[XidRecord, ...] = ()
+    last_xid: int | None = None
+    undated: XidRecord | None = None
     cleared_at: datetime | None = None
     was_well: bool = False
     is_bad: bool = False
@@ -83,6 +94,7 @@ class Agent(msgspec.Struct, gc=False, kw_only=True):
     Attributes:
         position: Of the newest sample; `whole_at` of the newest that named all GPUs.
         sampled_at: When that sample came, by our clock; `heard_at` the same, XIDs included.
+        booted_at: When its node was booted, by our clock; None where it does not tell.
         watched_since: Since when samples come without a gap longer than `SILENT_AFTER`.
         skews: Its clock minus ours, at the last few samples; a sample that was held up looks as if the clock were slow,
             so the largest is the best guess.
@@ -95,6 +107,7 @@ class Agent(msgspec.Struct, gc=False, kw_only=True):
     whole_at: Position = NEVER
     sampled_at: datetime | None = None
     heard_at: datetime | None = None
+    booted_at: datetime | None = None
     watched_since: datetime | None = None
     skews: tuple[float, ...] = ()
     has_holders: bool = False
@@ -120,6 +133,11 @@ class Agent(msgspec.Struct, gc=False, kw_only=True):
         times = [at + SILENT_AFTER for at in (self.sampled_at, self.heard_at) if at is not None]
         return min((at for at in times if at > now), default=None)
 
+    def cleared_at(self, gpu: Gpu) -> datetime | None:
+        """Since when nothing of before counts of a GPU: it was reset, or its node was booted anew."""
+        booted = self.booted_at - timedelta(seconds=CLOCKS_AGREE_S) if self.booted_at is not None else None
+        return max((at for at in (gpu.cleared_at, booted) if at is not None), default=None)
+
     def worth_keeping(self) -> tuple[object, ...]:
         """What no sample returns; it is stored when it changes."""
         return tuple(
@@ -129,6 +147,8 @@ class Agent(msgspec.Struct, gc=False, kw_only=True):
                 g.pci,
                 g.parent,
                 g.xids,
+                g.last_xid,
+                g.undated,
                 g.lost_at,
                 g.cleared_at,
                 g.was_well,
@@ -146,6 +166,15 @@ class Agent(msgspec.Struct, gc=False, kw_only=True):
     def parts(self, uuid: str) -> list[Gpu]:
         """MIG instances of a GPU."""
         return [g for g in self.gpus.values() if g.parent == uuid]
+
+
+def with_activity(
+    known: Sequence[tuple[datetime, float]], at: datetime, sm_active: float
+) -> tuple[tuple[datetime, float], ...]:
+    """The readings of the last two minutes with one more; one too soon after the last is left out."""
+    if known and at - known[-1][0] < ACTIVE_APART:
+        return tuple(known)
+    return (*(each for each in known if at - each[0] < ACTIVE_FOR), (at, sm_active))
 
 
 def pods_of(reading: GpuReading) -> tuple[Key, ...]:

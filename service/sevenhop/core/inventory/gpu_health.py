@@ -10,7 +10,19 @@ import msgspec
 from sevenhop.core.facts.schema import Unknown, UnknownReason
 from sevenhop.core.hops.xids import LOST, XidClass, rank_of, words_of
 from sevenhop.core.inventory.gpu_agent import AGENT, Agent, Gpu
-from sevenhop.core.inventory.gpu_xids import BURST, Root, breaks_peers, changes_at, is_victim, recent, repeats, root
+from sevenhop.core.inventory.gpu_xids import (
+    BURST,
+    Root,
+    XidRecord,
+    breaks_peers,
+    changes_at,
+    is_victim,
+    may_stand,
+    recent,
+    repeats,
+    root,
+    stands_for,
+)
 from sevenhop.core.inventory.objects import Key
 
 _NEEDS_RESET = ("requires reset", "requires restart", "reset required")
@@ -27,6 +39,7 @@ class GpuState(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         unknown: Why nothing can be said now: its agent is silent, or has not spoken; None while it can.
         present: The driver sees it.
         xid: The root; 0 for none, and for one that only follows from another GPU's.
+        undated: Why that is not known: one stands there that may be of now, or of long ago.
         cls: What is asked for; None where nothing tells.
         is_bad: Not to be used until somebody reset or replaced it.
         cause: A slug of the published causes; empty while it is well.
@@ -38,6 +51,7 @@ class GpuState(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     unknown: Unknown | None = None
     present: bool | Unknown = True
     xid: int = 0
+    undated: Unknown | None = None
     cls: XidClass | None = XidClass.NONE
     repeats: int = 0
     is_bad: bool = False
@@ -91,11 +105,14 @@ def judge(agent: Agent, now: datetime) -> dict[str, GpuState]:
         return {
             gpu.uuid: GpuState(unknown=unknown, is_bad=gpu.is_bad, victims=gpu.victims) for gpu in agent.gpus.values()
         }
-    roots = {gpu.uuid: found for gpu in agent.whole() if (found := root(gpu.xids, now, gpu.cleared_at)) is not None}
+    roots = {
+        gpu.uuid: found for gpu in agent.whole() if (found := root(gpu.xids, now, agent.cleared_at(gpu))) is not None
+    }
     broke = {gpu.uuid: [*breaks_peers(gpu.xids), *([gpu.lost_at] if gpu.lost_at else [])] for gpu in agent.whole()}
     states: dict[str, GpuState] = {}
     for gpu in agent.whole():
         gpu.xids = recent(gpu.xids, now)
+        gpu.undated = gpu.undated if may_stand(gpu.undated, now, agent.cleared_at(gpu)) else None
         own = roots.get(gpu.uuid)
         peers = (at for uuid, times in broke.items() if uuid != gpu.uuid for at in times)
         if own is not None and gpu.present is not False and is_victim(own, peers):
@@ -134,6 +151,7 @@ def _judge(agent: Agent, gpu: Gpu, own: Root | None, unknown: Unknown | None, no
         unknown=unknown,
         present=_present(gpu),
         xid=own.xid if own is not None else 0,
+        undated=_undated(gpu.undated) if own is None and gpu.undated is not None else None,
         cls=cls,
         repeats=repeats(gpu.xids, now),
         is_bad=is_bad,
@@ -166,6 +184,10 @@ def _shortly_before(part: Gpu, gpu: Gpu) -> tuple[Key, ...]:
     if part.released_at is None or gpu.missing_at is None or abs(gpu.missing_at - part.released_at) > BURST:
         return ()
     return part.held_before
+
+
+def _undated(record: XidRecord) -> Unknown:
+    return Unknown(UnknownReason.WINDOW, f"XID {record.xid} stood there at our first look, when it came is not told")
 
 
 def _present(gpu: Gpu) -> bool | Unknown:
@@ -227,5 +249,6 @@ def health_of(agent: Agent, states: Mapping[str, GpuState], now: datetime) -> No
 def next_change(agent: Agent, now: datetime) -> datetime | None:
     """When time alone next changes what is said of this node's GPUs."""
     times = [changes_at(gpu.xids, now) for gpu in agent.gpus.values() if gpu.xids]
+    times += [gpu.undated.at + stands_for(gpu.undated) for gpu in agent.gpus.values() if gpu.undated is not None]
     times.append(agent.falls_silent_at(now))
     return min((at for at in times if at is not None), default=None)

@@ -24,6 +24,8 @@ class KeptGpu(msgspec.Struct, frozen=True, kw_only=True):
     parent: str = ""
     profile: str = ""
     xids: tuple[XidRecord, ...] = ()
+    last_xid: int | None = None
+    undated: XidRecord | None = None
     lost_at: datetime | None = None
     cleared_at: datetime | None = None
     was_well: bool = False

@@ -86,6 +86,7 @@ def _judge_node(state: State, dirty: Dirty, agent: Agent, now: datetime) -> set[
     (state.bad_gpu_nodes.add if health.bad else state.bad_gpu_nodes.discard)(node)
     dirty.pools |= state.gpu_watch.put(node, _shares(state, agent, states, health))
     _note_sight(state, dirty, agent, health)
+    state.stragglers.moved(pod for gpu in agent.gpus.values() for pod in gpu.pods())
     if health_before is None or (health.unknown is None) is not (health_before.unknown is None):
         pods_on = set(agent.usage)  # what is told of them is known, or no longer
     else:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
-from sevenhop.core.hops.diagnosis import Diagnosis, Evidence
+from sevenhop.core.hops.causes import CAUSES
+from sevenhop.core.hops.diagnosis import Confidence, Diagnosis, Evidence
 from sevenhop.core.hops.gather import NO_AGENT, DeviceSight
+from sevenhop.core.hops.xids import LEFT_ALONE, words_of
 from sevenhop.core.inventory.gpu_blame import bad_gpu_of, diagnosis_of_gpu, waiting_for, waits_for_bad
 from sevenhop.core.inventory.gpu_watch import WINDOW
 from sevenhop.core.inventory.objects import Key
@@ -107,11 +109,44 @@ def devices_of(state: State, subject: Subject, now: datetime) -> tuple[str, ...]
 
 
 def gpu_diagnosis(state: State, subject: Subject) -> Diagnosis | None:
-    """What is wrong with one GPU, or with the first bad one of a node."""
+    """
+    What is wrong with one GPU, or with the first bad one of a node.
+
+    Of a node that advertises fewer than it has while none of them is bad: the XID after which its device plugin
+    withdrew one that goes on working.
+    """
     node = subject.name if subject.kind is SubjectKind.NODE else str(state.facts.get(subject, {}).get("node", ""))
     uuid = subject.name if subject.kind is SubjectKind.GPU else next((u for u, _ in _bad_on(state, node)), "")
     judged = state.gpu_states.get(node, {}).get(uuid)
-    return diagnosis_of_gpu(node, judged) if judged is not None and judged.trouble else None
+    if judged is not None and judged.trouble:
+        return diagnosis_of_gpu(node, judged)
+    return _withdrawn_well(state, node) if subject.kind is SubjectKind.NODE and node in state.short_of_gpus else None
+
+
+def _withdrawn_well(state: State, node: str) -> Diagnosis | None:
+    agent = state.gpus.agents.get(node)
+    if agent is None:
+        return None
+    told = [
+        (record.at, gpu.name, record.xid)
+        for gpu in agent.whole()
+        for record in gpu.xids
+        if record.xid not in LEFT_ALONE and (agent.booted_at is None or record.at > agent.booted_at)
+    ]
+    if not told:
+        return None
+    at, name, xid = max(told)
+    row = CAUSES["gpus-unhealthy"]
+    text = f"{name}: {words_of(xid)}, at {at:%H:%M:%S} UTC"
+    return Diagnosis(
+        hop=row.hop,
+        category=row.category,
+        cause=row.slug,
+        confidence=Confidence.LIKELY,
+        summary=f"{name}: {words_of(xid)}; the device plugin offers a GPU no more after it, until it is restarted",
+        evidence=(Evidence(f"node/{node}", text),),
+        next_steps=row.next_steps,
+    )
 
 
 def _bad_on(state: State, node: str) -> tuple[tuple[str, str], ...]:

@@ -12,7 +12,16 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from sevenhop.core.hops.xids import BREAKS_PEERS, DIRECTIVE, XidClass, class_of, is_consequence, is_link, rank_of
+from sevenhop.core.hops.xids import (
+    BREAKS_PEERS,
+    DIRECTIVE,
+    XidClass,
+    class_of,
+    is_consequence,
+    is_link,
+    needs_line,
+    rank_of,
+)
 from sevenhop.core.inventory.objects import Key
 
 BURST = timedelta(minutes=3)
@@ -73,8 +82,28 @@ def with_record(known: tuple[XidRecord, ...], new: XidRecord) -> tuple[XidRecord
 
 
 def _says_alike(a: XidRecord, b: XidRecord) -> bool:
-    """A second directive with other words is another one."""
-    return a.xid != DIRECTIVE or not a.text or not b.text or a.text == b.text
+    """
+    A second directive with other words is another one, and so is the error of a link that asks for something else.
+
+    The same from a place that knows no line stands beside both; see `_with_lines`.
+    """
+    if a.xid == DIRECTIVE:
+        return a.text == b.text
+    if not needs_line(a.xid):
+        return True
+    return bool(a.text) == bool(b.text) and class_of(a.xid, a.text) is class_of(b.xid, b.text)
+
+
+def _with_lines(records: Sequence[XidRecord]) -> Sequence[XidRecord]:
+    """Without those that know no line, where their line is known from another place."""
+    if all(r.text or not needs_line(r.xid) for r in records):
+        return records
+    lines = [r for r in records if r.text]
+    return [
+        r
+        for r in records
+        if r.text or not needs_line(r.xid) or not any(o.xid == r.xid and abs(o.at - r.at) <= SAME for o in lines)
+    ]
 
 
 def root(records: Sequence[XidRecord], now: datetime, cleared_at: datetime | None = None) -> Root | None:
@@ -85,6 +114,7 @@ def root(records: Sequence[XidRecord], now: datetime, cleared_at: datetime | Non
         records: Of one GPU, sorted.
         cleared_at: When it was last seen to have been reset: what was before is over.
     """
+    records = _with_lines(records)
     after = _cleared(records, cleared_at)
     standing = [r for r in records if (after is None or r.at > after) and _stands(r, now)]
     told = [r for r in standing if not is_consequence(r.xid)]
@@ -92,7 +122,7 @@ def root(records: Sequence[XidRecord], now: datetime, cleared_at: datetime | Non
     directive = next((r for r in reversed(told) if r.xid == DIRECTIVE), None)
     if not named and directive is None:
         return None
-    first = min(named, key=lambda r: (rank_of(r.xid), r.at), default=directive)
+    first = min(named, key=_weight, default=directive)
     assert first is not None, "one of them is there"
     cls = class_of(first.xid, first.text)
     if directive is not None:
@@ -100,6 +130,12 @@ def root(records: Sequence[XidRecord], now: datetime, cleared_at: datetime | Non
     followed = {r.xid for r in records if r.xid != first.xid and abs(r.at - first.at) <= BURST}
     pods = {pod for r in standing if abs(r.at - first.at) <= BURST for pod in r.pods}
     return Root(first.xid, first.at, cls, tuple(sorted(pods)), tuple(sorted(followed)))
+
+
+def _weight(record: XidRecord) -> tuple[int, bool, datetime]:
+    """Of several lines of one number what asks for most, as far as a line tells, then the first."""
+    cls = class_of(record.xid, record.text)
+    return rank_of(record.xid, record.text), not (cls is not None and cls.is_bad), record.at
 
 
 def _cleared(records: Iterable[XidRecord], cleared_at: datetime | None) -> datetime | None:
@@ -115,6 +151,15 @@ def _stands(record: XidRecord, now: datetime) -> bool:
 def stands_for(record: XidRecord) -> timedelta:
     cls = class_of(record.xid, record.text)
     return STANDS if cls is None or cls.is_bad else SHOWN
+
+
+def may_stand(undated: XidRecord | None, now: datetime, cleared_at: datetime | None = None) -> bool:
+    """
+    Whether an XID that came at an unknown time, at the latest at the record's, may be one that stands now.
+    """
+    if undated is None or is_consequence(undated.xid):
+        return False
+    return _stands(undated, now) and (cleared_at is None or cleared_at < undated.at)
 
 
 def breaks_peers(records: Iterable[XidRecord]) -> list[datetime]:

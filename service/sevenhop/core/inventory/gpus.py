@@ -13,8 +13,16 @@ import msgspec
 
 from sevenhop.core.events import GpusSampled, XidSeen
 from sevenhop.core.gpu_sample import ContainerUsage, GpuReading
-from sevenhop.core.gpu_words import normal_pci
-from sevenhop.core.inventory.gpu_agent import CLOCKS_AGREE_S, SILENT_AFTER, Agent, Gpu, Position, pods_of
+from sevenhop.core.inventory.gpu_agent import (
+    CLOCKS_AGREE_S,
+    SILENT_AFTER,
+    Agent,
+    Gpu,
+    Position,
+    pods_of,
+    with_activity,
+)
+from sevenhop.core.inventory.gpu_saying import counts_anew, is_present, nameless, place_of
 from sevenhop.core.inventory.gpu_xids import BURST, XidRecord, with_record
 from sevenhop.core.inventory.objects import Key
 
@@ -128,6 +136,8 @@ class Gpus:
         touched.node = event.node
         agent.position, agent.sampled_at = position, max(at, agent.sampled_at or at)
         agent.heard_at = max(at, agent.heard_at or at)
+        if event.up_s is not None:
+            agent.booted_at = at - timedelta(seconds=event.up_s)
         agent.has_holders, agent.driver, agent.problems = event.has_holders, event.driver, event.problems
         if not event.usage and not agent.usage:
             return
@@ -148,13 +158,13 @@ class Gpus:
         before = gpu.reading
         gpu.position = position
         was_there = gpu.present
-        gpu.present = _is_present(reading.error)
+        gpu.present = is_present(reading.error)
         if gpu.present is False:
             gpu.missing_at = gpu.missing_at or at
             gpu.lost_at = gpu.missing_at
         elif gpu.present:
             gpu.missing_at = None
-            if was_there is False or _counts_anew(before, reading):
+            if was_there is False or counts_anew(before, reading):
                 gpu.cleared_at = at
         if gpu.present is not True and not reading.holders:
             # Who cannot be asked any more does not say that nobody has it.
@@ -163,8 +173,28 @@ class Gpus:
         if held and not pods_of(reading):
             gpu.held_before, gpu.released_at = held, at
         self._put_reading(gpu, reading, position, touched)
+        if gpu.pods() != held:
+            gpu.activity = ()
+        if reading.sm_active is not None:
+            gpu.activity = with_activity(gpu.activity, at, reading.sm_active)
+        if reading.last_xid is not None and not gpu.parent:
+            self._take_last_xid(agent, gpu, reading.last_xid, at)
         if not gpu.parent:
             self._replace_at(agent, gpu, touched)
+
+    def _take_last_xid(self, agent: Agent, gpu: Gpu, number: int, at: datetime) -> None:
+        """
+        A source that shows the last XID for ever: a change tells of a new one, whoever was started anew meanwhile.
+
+        At the first look it may be a minute old or a month.
+        """
+        known, gpu.last_xid = gpu.last_xid, number
+        if number in (known, 0):
+            return
+        if known is None:
+            gpu.undated = XidRecord(at, number)
+            return
+        gpu.xids = with_record(gpu.xids, XidRecord(at, number, "", self.users(agent, gpu, at)))
 
     def _take_late(
         self, agent: Agent, gpu: Gpu | None, reading: GpuReading, position: Position, touched: Touched
@@ -204,12 +234,12 @@ class Gpus:
 
     def _replace_at(self, agent: Agent, gpu: Gpu, touched: Touched) -> None:
         """Where this GPU is now, no other one is: it was exchanged, or its XID came before its name was known."""
-        nameless = _nameless(agent.node, gpu.pci)
+        unnamed = nameless(agent.node, gpu.pci)
         for other in [g for g in agent.whole() if gpu.pci and g.uuid != gpu.uuid and g.pci == gpu.pci]:
-            if other.uuid == nameless:
+            if other.uuid == unnamed:
                 for record in other.xids:
                     gpu.xids = with_record(gpu.xids, record)
-            if other.uuid == nameless or (gpu.present and not other.present):
+            if other.uuid == unnamed or (gpu.present and not other.present):
                 self._drop(agent, other, touched)
 
     def _miss(self, agent: Agent, named: set[str], position: Position, at: datetime, touched: Touched) -> None:
@@ -257,49 +287,8 @@ class Gpus:
         here = [g for g in agent.whole() if pci and g.pci == pci]
         if here:
             return min(here, key=lambda g: (not g.present, g.uuid))
-        uuid = event.uuid or (_nameless(agent.node, pci) if pci else "")
+        uuid = event.uuid or (nameless(agent.node, pci) if pci else "")
         if not uuid:
             return None
         made = agent.gpus[uuid] = Gpu(uuid=uuid, node=agent.node, pci=pci)
         return made
-
-
-def place_of(pci: str) -> str:
-    """
-    A PCI address in our spelling; empty for one that is none.
-
-    >>> place_of("00000000:3B:00.0"), place_of("0000:3b:00"), place_of("")
-    ('0000:3b:00.0', '0000:3b:00.0', '')
-    """
-    try:
-        return normal_pci(pci.strip().removeprefix("PCI:"))
-    except ValueError:
-        return ""
-
-
-def _nameless(node: str, pci: str) -> str:
-    return f"{node}/{pci}"
-
-
-def _is_present(error: str) -> bool | None:
-    """
-    Whether the driver sees a GPU that was read with this error.
-
-    NVML's words (nvmlErrorString) for one that is gone are "GPU is lost" and, of its handle, "not found"; any other
-    error, such as our own time limit, says nothing.
-    """
-    if not error:
-        return True
-    said = error.lower()
-    return False if any(word in said for word in ("lost", "fallen off", "not found")) else None
-
-
-def _counts_anew(before: GpuReading | None, after: GpuReading) -> bool:
-    """Counters since the driver was loaded run back: it was loaded again, or the GPU reset."""
-    if before is None:
-        return False
-    pairs = (
-        (before.ecc_uncorrected, after.ecc_uncorrected),
-        (before.ecc_corrected, after.ecc_corrected),
-    )
-    return any(a is not None and b is not None and b < a for a, b in pairs)

@@ -29,17 +29,33 @@ from sevenhop.core.inventory.dra import Touched
 from sevenhop.core.inventory.framework import FrameworkSpec
 from sevenhop.core.inventory.gpus import Touched as GpusTouched
 from sevenhop.core.inventory.history_keeping import forget_node, forget_pod, remember_node, remember_pod
+from sevenhop.core.inventory.marking import (
+    all_pools,
+    controller_moved,
+    pod_came_or_went,
+    reread_everything,
+    reread_namespace,
+    reread_workload,
+    rules_on_pods_changed,
+    sight_changed,
+)
+from sevenhop.core.inventory.news import (
+    is_heartbeat,
+    is_placed_differently,
+    is_same_but_status,
+    is_same_version,
+    says_the_same,
+)
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.order import Order
 from sevenhop.core.inventory.policy import Policy
 from sevenhop.core.inventory.read_component import HPAS, PDBS
 from sevenhop.core.inventory.read_node import is_plugin
 from sevenhop.core.inventory.read_service import SLICES
-from sevenhop.core.inventory.rows import is_ready
 from sevenhop.core.inventory.settling import Settling
-from sevenhop.core.inventory.state import PRIORITY_CLASSES, State
+from sevenhop.core.inventory.state import PRIORITY_CLASSES, Dirty, State
 from sevenhop.core.objects import cluster as objects
-from sevenhop.core.objects.base import Object, condition
+from sevenhop.core.objects.base import Object
 from sevenhop.core.objects.kinds import KINDS
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement.devices import CLAIMS as DEVICE_CLAIMS
@@ -87,7 +103,8 @@ class Inventory:
     def __init__(self, cluster: str, frameworks: Sequence[FrameworkSpec], policy: Policy | None = None) -> None:
         self.state = State(cluster, frameworks, policy or Policy())
         self._order = Order()
-        self._settling = Settling(self.state)
+        self._dirty = Dirty()
+        self._settling = Settling(self.state, self._dirty)
         self._now: datetime | None = None
         self._at = datetime.min.replace(tzinfo=UTC)  # of the event at hand
         self._handlers: dict[str, Callable[[Key, Any, Any], None]] = {
@@ -135,7 +152,7 @@ class Inventory:
         """Rules whose expression fails although every fact is there: a fact about ourselves."""
         if count != self.state.rules_broken:
             self.state.rules_broken = count
-            self._settling.dirty.sources.add(RULEBOOK)
+            self._dirty.sources.add(RULEBOOK)
 
     def expect(self, subjects: Iterable[Subject]) -> None:
         """
@@ -191,7 +208,7 @@ class Inventory:
         self._order.exists(kind, key, event.epoch, event.seq)
         self._is_readable(kind, key)
         before = self.state.objects.get(kind, *key)
-        if before is not None and _is_same(before, obj):
+        if before is not None and is_same_version(before, obj):
             return
         if before is not None and before.metadata.uid != obj.metadata.uid:
             self._drop(kind, key)
@@ -228,7 +245,7 @@ class Inventory:
         self.state.placement.update(kind, key)
         owner = self.state.workload_of_root.get((kind, key))
         if owner is not None:
-            self._settling.reread_workload(owner)
+            reread_workload(self.state, self._dirty, owner)
 
     def _source_changed(self, event: SourceChanged) -> None:
         kind = event.kind
@@ -241,18 +258,18 @@ class Inventory:
         had_reason = bool(self.state.objects.details.get(kind))
         self.state.objects.states[kind] = event.state
         self.state.objects.details[kind] = event.detail
-        self._settling.dirty.sources.add(kind)
+        self._dirty.sources.add(kind)
         # A first list that has failed is an answer too, though the state stays what it was.
         if kind in KINDS and (before is not event.state or had_reason is not bool(event.detail)):
-            self._settling.sight_changed(kind)
+            sight_changed(self.state, self._dirty, kind)
             if before is SyncState.NOT_SYNCED or event.state is SyncState.NOT_SYNCED:
                 self.state.placement.epoch += 1
 
     def _gpus_told(self, touched: GpusTouched) -> None:
         if touched.node:
-            self._settling.dirty.agents.add(touched.node)
+            self._dirty.agents.add(touched.node)
         self._settling.gpus_gone |= {Subject(SubjectKind.GPU, "", uuid) for uuid in touched.gone}
-        self._settling.tell_pods(touched.pods)
+        self._dirty.pod_facts.update(touched.pods)
 
     def _unreadable(self, event: Unreadable) -> None:
         kind, key = event.kind, (event.namespace, event.name)
@@ -268,7 +285,7 @@ class Inventory:
             self._reread(kind, key)
 
     def _reread(self, kind: str, key: Key) -> None:
-        dirty = self._settling.dirty
+        dirty = self._dirty
         dirty.sources.add(kind)
         if kind == "Pod":
             dirty.pods.add(key)
@@ -278,7 +295,7 @@ class Inventory:
         else:
             owner = self.state.workload_of_root.get((kind, key))
             if owner is not None:
-                self._settling.reread_workload(owner)
+                reread_workload(self.state, self._dirty, owner)
 
     # By kind of object
 
@@ -287,9 +304,9 @@ class Inventory:
             self.state.discovery.touch(kind, key)
 
     def _on_pod(self, key: Key, before: Pod | None, after: Pod | None) -> None:
-        state, dirty = self.state, self._settling.dirty
-        same_but_status = before is not None and after is not None and _is_same_but_status(before, after)
-        if before is None or after is None or _is_placed_differently(before, after, same_but_status=same_but_status):
+        state, dirty = self.state, self._dirty
+        same_but_status = before is not None and after is not None and is_same_but_status(before, after)
+        if before is None or after is None or is_placed_differently(before, after, same_but_status=same_but_status):
             state.placement.update("Pod", key)
         if after is None:
             dirty.services |= state.services.drop_pod(key)
@@ -297,25 +314,25 @@ class Inventory:
             forget_pod(state, key)
             self._plugin_moved(before)
             if before is not None:
-                self._settling.pod_came_or_went(before)
+                pod_came_or_went(self.state, self._dirty, before)
             return
         dirty.services |= state.services.put_pod(key, after.metadata.labels)
-        if before is not None and same_but_status and _says_the_same(before, after):
+        if before is not None and same_but_status and says_the_same(before, after):
             return
         dirty.pods.add(key)
         if before is None or before.is_terminating != after.is_terminating:
-            self._settling.pod_came_or_went(after)
+            pod_came_or_went(self.state, self._dirty, after)
         remember_pod(state, key, before, after, self._at)
         self._plugin_moved(after)
 
     def _plugin_moved(self, pod: Pod | None) -> None:
         if pod is not None and pod.spec.node_name and is_plugin(pod):
-            self._settling.dirty.nodes.add(pod.spec.node_name)
+            self._dirty.nodes.add(pod.spec.node_name)
 
     def _on_node(self, key: Key, before: objects.Node | None, after: objects.Node | None) -> None:
-        state, dirty = self.state, self._settling.dirty
+        state, dirty = self.state, self._dirty
         state.placement.update("Node", key)
-        if before is not None and after is not None and _is_heartbeat(before, after):
+        if before is not None and after is not None and is_heartbeat(before, after):
             return
         state.ledger.put_node(key[1], after)
         dirty.nodes.add(key[1])
@@ -338,29 +355,29 @@ class Inventory:
         if kind == "Pod":
             row = self.state.rows.get((namespace, name))
             if row is not None and not row.ready:
-                self._settling.dirty.pods.add((namespace, name))
+                self._dirty.pods.add((namespace, name))
             if row is not None and not row.node:
                 # What the autoscaler says of who waits is told of the pool, also where it makes no other verdict.
                 pool = self.state.pool_of.get((row.workload, row.component), "")
-                self._settling.dirty.pools.update({pool} - {""})
+                self._dirty.pools.update({pool} - {""})
         elif kind in ("ReplicaSet", "StatefulSet", "Job"):
             group = "batch" if kind == "Job" else "apps"
-            self._settling.dirty.controllers.add((f"{kind}.{group}", (namespace, name)))
+            self._dirty.controllers.add((f"{kind}.{group}", (namespace, name)))
         if self.state.evidence.seen_autoscaler and not had_autoscaler:
             self.state.changed_histories.add(("autoscaler", "seen"))
-            self._settling.dirty.pools |= {*self.state.ledger.pools(), *self.state.waiting_in}
+            self._dirty.pools |= all_pools(self.state)
 
     def _on_service(self, key: Key, _before: objects.Service | None, after: objects.Service | None) -> None:
         if after is None:
             self.state.services.drop_service(key)
         else:
             self.state.services.put_service(after)
-        self._settling.dirty.services.add(key)
+        self._dirty.services.add(key)
 
     def _on_slice(self, _key: Key, before: objects.EndpointSlice | None, after: objects.EndpointSlice | None) -> None:
         service = self.state.services.put_slice(before, after)
         if service is not None:
-            self._settling.dirty.services.add(service)
+            self._dirty.services.add(service)
 
     def _on_device_slice(
         self, key: Key, before: objects.ResourceSlice | None, after: objects.ResourceSlice | None
@@ -373,8 +390,8 @@ class Inventory:
     def _devices_moved(self, touched: Touched) -> None:
         for name in touched.nodes:
             self.state.ledger.put_devices(name, self.state.devices.on(name))
-        self._settling.dirty.nodes |= touched.nodes
-        self._settling.dirty.pods |= touched.pods
+        self._dirty.nodes |= touched.nodes
+        self._dirty.pods |= touched.pods
 
     def _on_budget(
         self, key: Key, before: objects.PodDisruptionBudget | None, after: objects.PodDisruptionBudget | None
@@ -382,23 +399,23 @@ class Inventory:
         if before is not None and after is not None and before.spec == after.spec:
             return
         _keep(self.state.budgets, key, after)
-        self._settling.dirty_slots_in(key[0])
+        reread_namespace(self.state, self._dirty, key[0])
 
     def _on_scaler(self, key: Key, _before: object, after: objects.HorizontalPodAutoscaler | None) -> None:
         _keep(self.state.scalers, key, after)
-        self._settling.dirty_slots_in(key[0])
+        reread_namespace(self.state, self._dirty, key[0])
 
     def _on_controller(self, kind: str, key: Key, _before: object, _after: object) -> None:
-        self._settling.controller_moved(kind, key)
+        controller_moved(self.state, self._dirty, kind, key)
 
     def _on_told(self, kind: str, key: Key, _before: object, _after: object) -> None:
-        self._settling.dirty.controllers.add((kind, key))
+        self._dirty.controllers.add((kind, key))
 
     def _on_rule_on_pods(self, kind: str, key: Key, _before: object, _after: object) -> None:
-        self._settling.rules_on_pods_changed(key[1] if kind == "Namespace" else key[0])
+        rules_on_pods_changed(self.state, self._dirty, key[1] if kind == "Namespace" else key[0])
 
     def _on_priority_class(self, _key: Key, _before: object, _after: object) -> None:
-        self._settling.reread_everything()
+        reread_everything(self.state, self._dirty)
 
     def _note_changes(self, kind: str, key: Key, before: Object, after: Object, at: datetime) -> None:
         """What a person changed; what a controller owns is its controller's doing, and told there."""
@@ -413,72 +430,6 @@ def _by_our_clock(event: Event) -> datetime | None:
     if isinstance(event, GpusSampled):
         return event.received_at or event.at
     return None if isinstance(event, XidSeen) else event.at
-
-
-def _is_same(before: Object, after: Object) -> bool:
-    """`resourceVersion` is identity, never order: the same one is the same object, listed or sent again."""
-    version = after.metadata.resource_version
-    return bool(version) and before.metadata.resource_version == version and before.metadata.uid == after.metadata.uid
-
-
-def _is_same_but_status(before: Pod, after: Pod) -> bool:
-    a, b = before.metadata, after.metadata
-    return (
-        before.spec == after.spec
-        and a.labels == b.labels
-        and a.annotations == b.annotations
-        and a.deletion_timestamp == b.deletion_timestamp
-        and a.owner_references == b.owner_references
-    )
-
-
-def _says_the_same(before: Pod, after: Pod) -> bool:
-    """
-    Whether two statuses say the same to whoever reads them.
-
-    Of a pod that runs and is ready only these are read; why one is not well may stand in any field.
-    """
-    a, b = before.status, after.status
-    if a == b:
-        return True
-    return (
-        a.phase == b.phase == "Running"
-        and a.container_statuses == b.container_statuses
-        and a.init_container_statuses == b.init_container_statuses
-        and is_ready(before)
-        and condition(a.conditions, "Ready") == condition(b.conditions, "Ready")
-        and condition(a.conditions, "PodScheduled") == condition(b.conditions, "PodScheduled")
-    )
-
-
-def _is_placed_differently(before: Pod, after: Pod, *, same_but_status: bool) -> bool:
-    """Whether anything changed that placement reads: a pod that becomes ready changes nothing for the others."""
-    if not after.spec.node_name or before.spec.node_name != after.spec.node_name:
-        return True
-    a, b = before.metadata, after.metadata
-    return (
-        before.is_finished != after.is_finished
-        or (
-            not same_but_status
-            and (a.deletion_timestamp != b.deletion_timestamp or a.labels != b.labels or before.spec != after.spec)
-        )
-        or [s.allocated_resources for s in before.status.container_statuses]
-        != [s.allocated_resources for s in after.status.container_statuses]
-        or before.status.resource_claim_statuses != after.status.resource_claim_statuses
-    )
-
-
-def _is_heartbeat(before: objects.Node, after: objects.Node) -> bool:
-    a, b = before.metadata, after.metadata
-    return (
-        a.labels == b.labels
-        and a.annotations == b.annotations
-        and before.spec == after.spec
-        and before.status.allocatable == after.status.allocatable
-        and before.status.capacity == after.status.capacity
-        and [(c.type, c.status) for c in before.status.conditions]
-        == [(c.type, c.status) for c in after.status.conditions]
-    )
 
 
 def _keep(where: dict[str, dict[Key, Kept]], key: Key, obj: Kept | None) -> None:

@@ -91,6 +91,11 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     by_claim: bool = False
     withdrawn: int = 0
 
+    @property
+    def unhealthy(self) -> int:
+        """Devices that are there and of no use: not advertised, or advertised and bad."""
+        return max(0, self.capacity - self.free.allocatable, self.withdrawn) + self.free.unhealthy
+
 
 class Sums(msgspec.Struct, gc=False):
     """Of one pool; `blocks` counts nodes by their free GPUs, `held` says who has how much."""
@@ -164,6 +169,15 @@ class Ledger:
         return [
             part.free for node in sorted(self._members.get(pool, ())) for part in self._parts[node] if part.pool == pool
         ]
+
+    def unhealthy_of(self, pool: str) -> dict[str, int]:
+        """Node to what it adds to `PoolCapacity.unhealthy`."""
+        return {
+            part.free.name: part.unhealthy
+            for node in self._members.get(pool, ())
+            for part in self._parts[node]
+            if part.pool == pool
+        }
 
     def capacity(self, pool: str) -> PoolCapacity:
         """The sums of one pool; empty for one that no node is part of."""
@@ -329,7 +343,7 @@ class Ledger:
         sums.releasing += sign * row.releasing
         sums.free += sign * row.free
         sums.cordoned += sign * (row.allocatable if row.cordoned else 0)
-        sums.unhealthy += sign * (max(0, part.capacity - row.allocatable, part.withdrawn) + row.unhealthy)
+        sums.unhealthy += sign * part.unhealthy
         sums.blocks[row.free] += sign
         if sums.blocks[row.free] <= 0:
             del sums.blocks[row.free]

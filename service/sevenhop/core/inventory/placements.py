@@ -24,6 +24,11 @@ class Placements:
     def of(self, pod: Key) -> Membership | None:
         return self._membership.get(pod)
 
+    def group(self, pod: Key) -> str:
+        """Which of its component's multi-pod replicas a pod is part of; empty where it is one by itself, or unknown."""
+        at = self._membership.get(pod)
+        return at.group if at is not None else ""
+
     def members(self, namespace: str) -> list[Key]:
         """Pods of a namespace that are in any component; looks at all pods."""
         return [pod for pod in self._membership if pod[0] == namespace]

@@ -27,6 +27,7 @@ def read_gpu(state: State, agent: Agent, gpu: Gpu, judged: GpuState, pool: str) 
         unknown=judged.unknown,
         present=judged.present,
         xid=judged.xid,
+        undated=judged.undated,
         xid_class=judged.cls,
         repeats=judged.repeats,
         reading=gpu.reading if judged.present is not False else None,

@@ -27,6 +27,7 @@ from sevenhop.core.inventory.pending import Pending
 from sevenhop.core.inventory.policy import Policy
 from sevenhop.core.inventory.rows import PodRow
 from sevenhop.core.inventory.services import ServiceIndex
+from sevenhop.core.inventory.stragglers import Stragglers
 from sevenhop.core.inventory.waiting import Spell
 from sevenhop.core.inventory.workloads import Component, Tier, Workload
 from sevenhop.core.objects.cluster import HorizontalPodAutoscaler, PodDisruptionBudget, PriorityClass
@@ -76,9 +77,8 @@ class Dirty(msgspec.Struct):
     sources: set[str] = set()
     agents: set[str] = set()  # nodes whose GPUs have to be judged
     controllers: set[tuple[str, Key]] = set()  # that may not be able to create their pods, or say why others may not
-
-    def is_clean(self) -> bool:
-        return not any(getattr(self, name) for name in self.__struct_fields__)
+    pod_facts: set[Key] = set()  # pods of which something else may be told, though they are the same
+    gpu_facts: set[str] = set()  # nodes of whose GPUs something else may be told
 
 
 GROUPING_KINDS = ("ReplicaSet.apps", "Deployment.apps", "StatefulSet.apps")
@@ -128,6 +128,7 @@ class State:
         self.gpu_states: dict[str, dict[str, GpuState]] = {}
         self.gpu_health: dict[str, NodeHealth] = {}
         self.gpu_watch = PoolWatch()
+        self.stragglers = Stragglers()
         self.bad_gpu_nodes: set[str] = set()
         self.waits_for_bad: set[Key] = set()
         self.silent_agents: set[str] = set()

@@ -59,7 +59,7 @@ def claims_demand(cluster: Cluster, pod: Pod) -> tuple[ClaimsDemand, tuple[Key, 
         if spec is None:
             kind = CLAIMS if reference.resource_claim_name else TEMPLATES
             name = reference.resource_claim_name or reference.resource_claim_template_name or key[1]
-            if cluster.absence_counts(kind):
+            if cluster.absence.counts(kind):
                 text = f"{kind.partition('.')[0]} {name} does not exist in namespace {key[0]}"
                 return ClaimsDemand(trouble=ClaimTrouble.CLAIM_MISSING, trouble_text=text), ()
             unseen.append(f"{kind.partition('.')[0]} {key[0]}/{name} was not seen")
@@ -68,7 +68,7 @@ def claims_demand(cluster: Cluster, pod: Pod) -> tuple[ClaimsDemand, tuple[Key, 
             needs.append(cluster.ledger.need(spec))
             keys.append(key)
         except MissingClassError as error:
-            if cluster.absence_counts(CLASSES):
+            if cluster.absence.counts(CLASSES):
                 text = f"device class {error} does not exist"
                 return ClaimsDemand(trouble=ClaimTrouble.CLASS_MISSING, trouble_text=text), ()
             unseen.append(f"DeviceClass {error} was not seen")

@@ -10,10 +10,11 @@ from sevenhop.core.inventory.objects import Key
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement import constraints as c
 from sevenhop.core.placement.claims import ClaimsDemand, claims_demand
-from sevenhop.core.placement.cluster import Cluster, Counts
+from sevenhop.core.placement.cluster import Cluster
 from sevenhop.core.placement.demand import AffinityTerm, Demand, Spread, demand_of, ports_conflict
 from sevenhop.core.placement.devices import ClaimNeed, allocate
 from sevenhop.core.placement.nodes import NodeView
+from sevenhop.core.placement.residents import Counts
 from sevenhop.core.placement.selectors import NodeTerms, node_matches
 from sevenhop.core.placement.volumes import (
     STORAGE_CLASSES,
@@ -117,13 +118,13 @@ def class_of(cluster: Cluster, pod: Pod) -> SchedulingClass:
         volume_demand(
             cluster.objects,
             pod,
-            absence_counts=cluster.absence_counts(VOLUME_CLAIMS),
-            classes_count=cluster.absence_counts(STORAGE_CLASSES),
+            absence_counts=cluster.absence.counts(VOLUME_CLAIMS),
+            classes_count=cluster.absence.counts(STORAGE_CLASSES),
         )
         if pod.spec.volumes
         else VolumeDemand(),
         claims,
-        cluster.repelled_by(pod),
+        cluster.residents.repelled_by(pod),
         (pod.spec.priority or 0) if cluster.has_nominated() else None,
         pod.metadata.key if pod.status.nominated_node_name and cluster.has_nominated() else None,
     )
@@ -209,7 +210,7 @@ class _Checker:
         wanted, demand = self.wanted, self.wanted.demand
         if demand.ports:
             yield _ports_check(demand)
-        if any(self.cluster.users_of(claim) for claim in wanted.volumes.exclusive):
+        if any(self.cluster.residents.users_of(claim) for claim in wanted.volumes.exclusive):
             yield lambda _view: c.IN_USE
         if wanted.volumes.affinity or wanted.claims.nodes:
             yield _terms_check(wanted.volumes.affinity, c.VOLUME_AFFINITY)
@@ -256,7 +257,7 @@ class _Checker:
 
     def _domains(self, spread: Spread, keys: set[str]) -> tuple[dict[str, int], int]:
         """Pods per domain, and the smallest count; only nodes that the constraint looks at make a domain."""
-        counts = self.cluster.spread_counts(self.wanted.demand.namespace, spread.selector)
+        counts = self.cluster.residents.spread_counts(self.wanted.demand.namespace, spread.selector)
         skip = (c.SELECTOR | c.NODE_AFFINITY if spread.honors_affinity else 0) | (
             c.TAINTED if spread.honors_taints else 0
         )
@@ -282,7 +283,7 @@ class _Checker:
 
     def _affinity_check(self, demand: Demand) -> Check:
         self._note_namespaces(demand.affinity)
-        counts = self.cluster.affinity_counts(demand.affinity)
+        counts = self.cluster.residents.affinity_counts(demand.affinity)
         tables = [(t.topology_key, self._by_domain(counts, t.topology_key)) for t in demand.affinity]
         first_of_its_kind = demand.affinity_includes_itself and not any(domains for _, domains in tables)
 
@@ -299,13 +300,16 @@ class _Checker:
 
     def _anti_affinity_check(self, terms: Sequence[AffinityTerm]) -> Check:
         self._note_namespaces(terms)
-        tables = [(t.topology_key, self._by_domain(self.cluster.affinity_counts((t,)), t.topology_key)) for t in terms]
+        tables = [
+            (t.topology_key, self._by_domain(self.cluster.residents.affinity_counts((t,)), t.topology_key))
+            for t in terms
+        ]
         return lambda view: (
             c.ANTI_AFFINITY if any(view.labels.get(key) in domains for key, domains in tables if domains) else 0
         )
 
     def _repelled_check(self, terms: Sequence[AffinityTerm]) -> Check:
-        tables = [(t.topology_key, self._by_domain(self.cluster.repelling(t), t.topology_key)) for t in terms]
+        tables = [(t.topology_key, self._by_domain(self.cluster.residents.repelling(t), t.topology_key)) for t in terms]
         return lambda view: c.REPELLED if any(view.labels.get(key) in domains for key, domains in tables) else 0
 
     def _note_namespaces(self, terms: Iterable[AffinityTerm]) -> None:

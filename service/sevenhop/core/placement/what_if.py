@@ -87,7 +87,7 @@ def _place(cluster: Cluster, pod: Pod) -> tuple[WhatIf, list[Callable[[], None]]
         view = _choose(cluster, nodes)
         back = cluster.place(pod, view.name, devices_for(cluster, pod, view))
         return WhatIf(pod=key, fits=True, nodes=nodes, reason=f"fits on {_some(nodes)}", unmodelled=left_out), [back]
-    lowest = cluster.lowest_priority()
+    lowest = cluster.residents.lowest_priority()
     may_preempt = lowest is not None and lowest < (pod.spec.priority or 0)
     room = preempt(cluster, pod, evaluation) if may_preempt else None
     if room is not None and room.reason is PreemptionReason.HELPS and room.node is not None:

@@ -48,7 +48,7 @@ class Adopting:
         Returns:
             (cases that are new or changed, new problems for people)
         """
-        if self._looked_at is not None and now < self._looked_at + self._settings.adopt_every:
+        if self._looked_at is not None and self._looked_at <= now < self._looked_at + self._settings.adopt_every:
             return [], []
         if state.gate("Pod", "Node") or state.belonging_gate():
             return [], []

@@ -24,7 +24,9 @@ def advance(case: Case, at: Moment, answer_by: datetime) -> Case:
     if case.asked is not None:
         return unanswered(case, at) if at.now >= answer_by else case
     if case.retry_at is not None:
-        return retry(case, at.now) if at.now >= case.retry_at else case
+        # Further ahead than anything is put off: the clock was set back, and that must not keep back what is owed.
+        is_lost = case.retry_at > at.now + at.settings.give_back_longest
+        return retry(case, at.now) if is_lost or at.now >= case.retry_at else case
     if case.stage is Stage.DECISION:
         return _waited(case, at)
     if case.stage is Stage.VERIFYING:

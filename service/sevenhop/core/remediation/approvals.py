@@ -6,7 +6,7 @@ answered with the reason, and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from sevenhop.core.events import Decided, Verb
 from sevenhop.core.incidents.text import plain
 from sevenhop.core.remediation.case import Case, Stage, answered, ask, moved, noted
 from sevenhop.core.remediation.guards_people import cannot_be_compared, humans
-from sevenhop.core.remediation.guards_question import Approval
+from sevenhop.core.remediation.guards_question import Approval, GuardLimits
 from sevenhop.core.remediation.permit import GuardName, Purpose, Refusal
 from sevenhop.core.remediation.person import Person
 from sevenhop.core.remediation.playbook import Playbook
@@ -30,8 +30,10 @@ NOT_COMPARED = (
     "identities that carry an e-mail address"
 )
 
-Guards = Callable[[Case], tuple[Refusal, ...]]
-"""What stands against the first step of a case, were it approved as it is."""
+Guards = Callable[[Case, Purpose], tuple[Refusal, ...]]
+"""What stands against the next step of a case, for this purpose, were everything decided as it is."""
+
+_GOOD_FOR = GuardLimits().approval_good_for
 
 _LATER = frozenset({GuardName.APPROVED})
 """What the first of two approvers cannot fulfil alone."""
@@ -52,12 +54,21 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     is_stranger: bool = False
 
 
-def decide(case: Case, event: Decided, playbook: Playbook | None, guards: Guards, now: datetime) -> Decision:
+def decide(
+    case: Case,
+    event: Decided,
+    playbook: Playbook | None,
+    guards: Guards,
+    now: datetime,
+    *,
+    good_for: timedelta = _GOOD_FOR,
+) -> Decision:
     """
     Take one decision into account; the same request again is told the same, and does nothing.
 
     Args:
         now: When it is taken; not before `event.at`.
+        good_for: So long one person's yes to lend for longer waits for another's.
     """
     known = case.answer_to(event.request_id)
     if known is not None:
@@ -74,7 +85,7 @@ def decide(case: Case, event: Decided, playbook: Playbook | None, guards: Guards
     elif event.verb is Verb.UNDO:
         decision = _undo(case, event, now)
     elif event.verb is Verb.EXTEND:
-        decision = _extend(case, event, now)
+        decision = _extend(case, event, playbook, guards, now, good_for)
     else:
         decision = _restore(case, event, now)
     if not decision.accepted:
@@ -124,7 +135,7 @@ def _approve(case: Case, event: Decided, playbook: Playbook | None, guards: Guar
     count = humans(each.person for each in approvals)
     names = ", ".join(name_of(each.person) for each in approvals)
     with_it = replace(case, approvals=approvals, decided_by=names)
-    against = [each for each in guards(with_it) if count >= needed or each.guard not in _LATER]
+    against = [each for each in guards(with_it, Purpose.DRY_RUN) if count >= needed or each.guard not in _LATER]
     if against:
         first = against[0]
         return _refused(case, event, now, first.text, is_stale=any(each.guard in STALE for each in against))
@@ -171,17 +182,50 @@ def _undo(case: Case, event: Decided, now: datetime) -> Decision:
     )
 
 
-def _extend(case: Case, event: Decided, now: datetime) -> Decision:
-    if case.stage not in (Stage.LENT, Stage.EXTENSION) or case.lease_until is None:
+def _extend(
+    case: Case, event: Decided, playbook: Playbook | None, guards: Guards, now: datetime, good_for: timedelta
+) -> Decision:
+    """
+    Lend for longer: decided by as many people as the plan was, and not while everything is stopped.
+
+    The owner was promised it back by now, so this takes; only giving back is one person's to say.
+    """
+    if case.stage not in (Stage.LENT, Stage.EXTENSION) or case.lease_until is None or playbook is None:
         return _refused(case, event, now, f"{_as_it_is(case)}; there is no lease to extend")
+    name, who = name_of(event.person), who_of(event.person, event.via)
+    before = tuple(each for each in case.extensions if now - each.at <= good_for)
+    if any(not each.person.ids.isdisjoint(event.person.ids) for each in before):
+        return _refused(case, event, now, f"{name} has agreed to that already; another person is needed")
+    agreed = Approval(person=event.person, plan_id=case.id, plan_hash=case.plan.hash, at=event.at, via=event.via)
+    with_it = replace(case, extensions=(*before, agreed))
+    needed = max(1, playbook.approvals)
+    count = humans(each.person for each in with_it.extensions)
+    against = [each for each in guards(with_it, Purpose.EXTEND) if count >= needed or each.guard not in _LATER]
+    if against:
+        return _refused(case, event, now, f"the lease is not extended: {against[0].text}")
+    if count < needed:
+        text = f"{name} would extend the lease; {needed - count} more of {needed} people must agree"
+        if cannot_be_compared([each.person for each in with_it.extensions]):
+            text += f"; {NOT_COMPARED}"
+        return Decision(case=noted(with_it, now, "decision.extend", text, who), accepted=True, text=text)
     # From now on: two who click at once, or one who clicks often, do not add up.
     until = max(case.lease_until, now + case.plan.lease)
-    text = f"lease extended by {name_of(event.person)} until {until:%Y-%m-%d %H:%M:%S} UTC"
-    after = replace(case, stage=Stage.LENT, lease_until=until, extend_asked_at=None, extend_until=None, why=text)
-    after = noted(after, now, "decision.extend", text, who_of(event.person, event.via))
-    if after.borrow is not None:
-        # The marks say until when, too: with our state lost they are all that is known.
-        after = ask(replace(after, borrow=replace(after.borrow, until=until)), Purpose.EXTEND, Stage.LENT, now)
+    names = ", ".join(name_of(each.person) for each in with_it.extensions)
+    text = f"lease extended by {names} until {until:%Y-%m-%d %H:%M:%S} UTC"
+    after = replace(
+        with_it,
+        stage=Stage.LENT,
+        lease_until=until,
+        extended_from=case.extended_from or case.lease_until,
+        extend_asked_at=None,
+        extend_until=None,
+        why=text,
+    )
+    after = noted(after, now, "decision.extend", text, who)
+    if after.borrow is None:
+        return Decision(case=replace(after, extensions=(), extended_from=None), accepted=True, text=text)
+    # The marks say until when, too: with our state lost they are all that is known.
+    after = ask(replace(after, borrow=replace(after.borrow, until=until)), Purpose.EXTEND, Stage.LENT, now)
     return Decision(case=after, accepted=True, text=text)
 
 

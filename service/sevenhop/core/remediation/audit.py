@@ -183,7 +183,7 @@ def parse_line(line: bytes) -> AuditRecord:
     line = line.removesuffix(b"\n")
     try:
         record = msgspec.json.decode(line, type=AuditRecord)
-    except (msgspec.MsgspecError, UnicodeError) as error:
+    except ValueError as error:  # msgspec's own, and those of Unicode
         raise AuditError(str(error)) from None
     except RecursionError:
         raise AuditError("nested too deeply") from None

@@ -9,7 +9,7 @@ from sevenhop.core.events import Verb
 from sevenhop.core.incidents.plans import NO_WORDS, PlanWords
 from sevenhop.core.incidents.text import plain, shorten
 from sevenhop.core.remediation.case import Case, Stage, lines_of
-from sevenhop.core.remediation.plan import Answer, NoPlanReason, Plan
+from sevenhop.core.remediation.plan import Answer, NoPlanReason, Plan, changed
 from sevenhop.core.remediation.runs import stays
 from sevenhop.core.remediation.states import PlanState
 
@@ -82,7 +82,9 @@ def question_of(case: Case) -> str:
     plan = case.plan
     whom = f" for {'/'.join(plan.need.workload)}/{plan.need.component}" if plan.need is not None else ""
     lease = f"; given back after {_hours(plan.lease.total_seconds())}" if plan.lease else ""
-    objects = ", ".join(str(ref) for ref in plan.touches)
+    helps, cases = plan.helps_first
+    lease += f"; helps in {helps} of {cases} cases of who is tried first" if helps < cases else ""
+    objects = ", ".join(str(ref) for ref in changed(plan))
     text = f"{plan.title}{whom}{lease}. Changes: {objects}" if objects else f"{plan.title}{whom}{lease}"
     if case.stage is Stage.EXTENSION:
         text = f"The lease of {plan.title}{whom} has ended in a shortage: extend it, or restore the donor?"
@@ -103,7 +105,7 @@ def state_text(case: Case) -> str:
     if case.stage in (Stage.UNDOING, Stage.RESTORING):
         return f"being given back: {case.undo_why}"
     if case.stage is Stage.EXTENSION:
-        return "the lease has ended in a shortage: extend or restore? Without an answer it is restored"
+        return f"the lease has ended in a shortage: extend or restore? Without an answer it is restored{_so_far(case)}"
     if case.state is PlanState.SHADOWED:
         return "shadow mode: recorded, nobody is asked"
     said = f"{case.state}: {case.why}"
@@ -119,6 +121,11 @@ def title_lines(plan: Plan) -> list[str]:
     if plan.considered:
         lines.append("also looked at: " + " · ".join(f"{each.who} ({each.text})" for each in plan.considered[:4]))
     return lines
+
+
+def _so_far(case: Case) -> str:
+    names = ", ".join(plain(each.person.name or each.person.id, 80) for each in case.extensions)
+    return f"; {names} would extend it, and not enough people yet" if names else ""
 
 
 def _asks(case: Case) -> str:

@@ -6,7 +6,7 @@ A value; every change of its state goes through `moved`, which knows the table o
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 import msgspec
@@ -57,6 +57,7 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         progress_at: When the score last rose.
         seen_at: When it was last looked at while it could be seen.
         is_blind: Whether it could not be seen at the last look; that time does not count.
+        unseen: Time since the change in which nobody could look, or the clock was set: it counts for nothing.
         failures: (pod, cause) that were there before anything was changed.
         ready_before: Ready pods of whom it is for, or of the owner's other pods, before anything was changed.
         slot: The component of the pod that is made again; None for other plans.
@@ -69,6 +70,7 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     progress_at: datetime
     seen_at: datetime
     is_blind: bool = False
+    unseen: timedelta = timedelta(0)
     failures: tuple[tuple[Key, str], ...] = ()
     ready_before: int = 0
     slot: tuple[Key, str] | None = None
@@ -110,6 +112,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         applied_at: When the cluster was changed, as far as is known.
         attempts, retry_at: Of giving back.
         lease_until: When capacity is given back; None for what is not lent, or not any more.
+        extensions: Who agreed to lend for longer, until that is written or too long ago.
+        extended_from: The end of the lease before it was extended, until the new one is written.
         extend_asked_at, extend_until: Since when people are asked: extend or restore; and how long they may take.
         room_since: Since when there is room for the donor's replicas.
         others: Who changed the donor after us, in words; what they set stays.
@@ -142,6 +146,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     borrow: Borrow | None = None
     watch: Watch | None = None
     lease_until: datetime | None = None
+    extensions: tuple[Approval, ...] = ()
+    extended_from: datetime | None = None
     extend_asked_at: datetime | None = None
     extend_until: datetime | None = None
     room_since: datetime | None = None

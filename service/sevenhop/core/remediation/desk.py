@@ -10,12 +10,12 @@ nothing new.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 from msgspec.structs import replace
 
-from sevenhop.core.effects import Act, Reply, Row
+from sevenhop.core.effects import Act, Line, Reply, Row
 from sevenhop.core.events import BreakerReset, Decided, Outcome, StepDone, StepResult, SwitchSet
 from sevenhop.core.incidents.plans import NO_WORDS, PlanWords
 from sevenhop.core.incidents.text import plain
@@ -45,11 +45,14 @@ from sevenhop.core.remediation.runs import after_step, next_look
 from sevenhop.core.remediation.safety import Safety
 from sevenhop.core.remediation.settings import RemediationSettings
 from sevenhop.core.remediation.states import PlanState
+from sevenhop.core.remediation.waking import Waking
 
 PROBLEMS_KEPT = 50
 
 TOLD_WITHIN = timedelta(minutes=2)
 """So long after its last change a plan keeps its incident from being forgotten: people are told how it ended."""
+
+_FOREVER = datetime.max.replace(tzinfo=UTC)
 
 Heard = Decided | SwitchSet | BreakerReset | StepDone | Outcome
 
@@ -88,7 +91,7 @@ class RemediationDesk:
         self._replies: list[Reply] = []
         self._loaded_asks: set[str] = set()
         self._looked: set[str] = set()
-        self._now: datetime | None = None
+        self._waking = Waking()
         self._began_at: datetime | None = None
         self._state: State | None = None
         self._incidents: Incidents | None = None
@@ -112,19 +115,27 @@ class RemediationDesk:
     def next_wake(self) -> datetime | None:
         """When `step` has something to do even if nothing happens; None if never."""
         if self._heard:
-            return self._now
+            return self._waking.now
         return self._wakes.next
 
     def words(self, incident: str) -> PlanWords:
         """What the message of an incident says of plans."""
         case = self._cases.current(incident)
         answer = self._proposals.answer(incident)
-        if case is not None and (not case.is_over or answer is None or answer.plan is not None):
-            return words_of_case(case, self._lines)
         history = tuple(line for each in self._cases.of_incident(incident) for line in lines_of(each))
+        if case is not None and (not case.is_over or answer is None or answer.plan is not None):
+            now = words_of_case(case, self._lines)
+            return replace(now, lines=(*now.lines, *self._end_before(case)), history=history[-20:])
         words = words_of_answer(answer) if answer is not None else NO_WORDS
         ended = lines_of_end(case) if case is not None and self._is_of_now(case) else ()
         return replace(words, lines=(*ended, *words.lines), history=history[-20:])
+
+    def _end_before(self, case: Case) -> tuple[Line, ...]:
+        """How the plan before it ended, while people are asked about this one: they should know what was tried."""
+        if case.state is not PlanState.PROPOSED:
+            return ()
+        before = [each for each in self._cases.of_incident(case.plan.incident) if each.id != case.id and each.is_over]
+        return lines_of_end(before[-1]) if before and self._is_of_now(before[-1]) else ()
 
     def answer(self, incident: str) -> Answer | None:
         """What planning said last of an incident: a plan, or why there is none; None while it was not asked."""
@@ -172,14 +183,16 @@ class RemediationDesk:
         Returns:
             Steps to be done in the cluster.
         """
-        self._now = now = max(now, self._now or now)
+        if self._waking.told(now, self._wakes.next, self._cases.open()):
+            self._looked |= {case.id for case in self._cases.open()}
+        now = self._waking.now or now
         self._state, self._incidents = state, incidents
         self._begin(now)
         self._proposals.begin_step()
         heard, self._heard = self._heard, []
         for event in heard:
             self._take(event, now)
-        due = self._wakes.due(now)
+        due = self._wakes.due(_FOREVER if self._waking.is_set_back else now)
         for key in sorted({*touched, *due}):
             case = self._cases.get(key)
             if case is not None:
@@ -262,7 +275,7 @@ class RemediationDesk:
             return
         at = self._moment(case, now)
         purpose = case.asked.purpose
-        if event.result is StepResult.REFUSED and purpose in (Purpose.DRY_RUN, Purpose.APPLY):
+        if event.result is StepResult.REFUSED and purpose in (Purpose.DRY_RUN, Purpose.APPLY, Purpose.EXTEND):
             at = replace(at, against=self._refusals(self._question(case, purpose, event.effect_id, at.state, now)))
         self._put(after_step(case, event, at), now)
 
@@ -275,7 +288,14 @@ class RemediationDesk:
             self._replies.append(Reply(request_id=event.request_id, accepted=False, text=text, is_over=True))
             return
         playbook = self.settings.playbook(case.plan.playbook)
-        decision = decide(case, event, playbook, lambda with_it: self._against(with_it, now), now)
+        decision = decide(
+            case,
+            event,
+            playbook,
+            lambda with_it, purpose: self._against(with_it, now, purpose),
+            now,
+            good_for=self.settings.guard_limits.approval_good_for,
+        )
         if decision.is_stranger:
             said = f"{event.verb} by {name_of(event.person)} refused: {decision.text}"
             self._cases.note(now, What.REFUSED, said, who_of(event.person, event.via), case.id)
@@ -313,10 +333,11 @@ class RemediationDesk:
         by = asked.at + self.settings.answer_within
         if asked.id in self._loaded_asks and self._began_at is not None:
             by = min(by, max(asked.at, self._began_at) + self.settings.answer_after_start)
-        return by
+        return self._waking.answer_by(asked, by, self.settings)
 
     def _is_new(self, case: Case) -> bool:
-        return self._now is not None and bool(case.entries) and self._now < case.entries[-1].at + TOLD_WITHIN
+        now = self._waking.now
+        return now is not None and bool(case.entries) and now < case.entries[-1].at + TOLD_WITHIN
 
     def _is_of_now(self, case: Case) -> bool:
         """Whether it was made for the incident as it is open now, not for an earlier opening."""
@@ -344,11 +365,11 @@ class RemediationDesk:
         passed = (GuardName.APPROVED, GuardName.MODE)
         return tuple(each for each in self._against(case, now) if each.guard not in passed)
 
-    def _against(self, case: Case, now: datetime) -> tuple[Refusal, ...]:
+    def _against(self, case: Case, now: datetime, purpose: Purpose = Purpose.DRY_RUN) -> tuple[Refusal, ...]:
         if self._state is None:
             return (Refusal(GuardName.FRESH, "nothing of the cluster is known yet"),)
-        step = f"{case.id}/{case.steps + 1}-{Purpose.DRY_RUN}"
-        return self._refusals(self._question(case, Purpose.DRY_RUN, step, self._state, now))
+        step = f"{case.id}/{case.steps + 1}-{purpose}"
+        return self._refusals(self._question(case, purpose, step, self._state, now))
 
     def _question(self, case: Case, purpose: Purpose, effect_id: str, state: State, now: datetime) -> Question:
         incident = self._incidents.incidents.get(case.plan.incident) if self._incidents is not None else None
@@ -365,7 +386,7 @@ class RemediationDesk:
                 switch=self._safety.switch,
                 breaker=self._safety.breaker,
                 history=self._cases.history(),
-                as_of=self._now or now,
+                as_of=self._waking.as_of(now, self.settings),
             ),
             state=state,
             playbook=self.settings.playbook(case.plan.playbook),

@@ -3,7 +3,8 @@ The guards: every reason why a step is not done, in one place.
 
 `judge` is asked at the moment of each step, with what is true then.  A guard is a small pure function that says why
 not; which guards stand before which purpose is in the table below.  Giving back is held up by little: the switch, the
-breaker, budgets and freezes never keep capacity from its owner.
+breaker, budgets and freezes never keep capacity from its owner.  To lend for longer is to take more, and is agreed to
+anew.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ PERMIT_LASTS: Final = timedelta(seconds=30)
 """A permit is for the step at hand: one request to the API server, with its time-out."""
 
 _DOING: Final = frozenset({Purpose.DRY_RUN, Purpose.APPLY})
+_TAKING: Final = _DOING | {Purpose.EXTEND}
 _CHANGING: Final = frozenset({Purpose.DRY_RUN, Purpose.APPLY, Purpose.UNDO, Purpose.RESTORE})
 _AFTER_ALL: Final = _CHANGING | {Purpose.EXTEND}
 _ALL: Final = frozenset(Purpose)
@@ -53,22 +55,23 @@ GUARDS: Final[tuple[Guard, ...]] = (
     ),
     Guard(
         name=GuardName.KILL_SWITCH,
-        purposes=_DOING,
+        purposes=_TAKING,
         check=policy.kill_switch,
         docs="Nobody has stopped all changes, by setting, Slack or terminal.",
     ),
     Guard(
         name=GuardName.MODE,
-        purposes=_DOING,
+        purposes=_TAKING,
         check=policy.mode,
         docs="The playbook exists and its mode is `approve`.",
     ),
     Guard(
         name=GuardName.APPROVED,
-        purposes=_DOING,
+        purposes=_TAKING,
         check=agreed.approved,
         docs="As many different people as the playbook asks for, each allowed by it and verified just before, agreed "
-        "to exactly this plan, in time, and it was not carried out before.",
+        "to exactly this plan, in time, and it was not carried out before; to lend for longer, as many agreed "
+        "to that.",
     ),
     Guard(
         name=GuardName.BREAKER,
@@ -121,13 +124,13 @@ GUARDS: Final[tuple[Guard, ...]] = (
     ),
     Guard(
         name=GuardName.LIMITS,
-        purposes=_DOING,
+        purposes=_TAKING,
         check=agreed.limits,
         docs="No more replicas, GPUs, time and kinds of steps than the playbook allows.",
     ),
     Guard(
         name=GuardName.OPT_OUT,
-        purposes=_DOING,
+        purposes=_TAKING,
         check=world.opt_out,
         docs='No owner says no: `sevenhop.dev/remediation: "off"` on object, workload or namespace.',
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from sevenhop.core.inventory.objects import Key
@@ -15,33 +16,67 @@ from sevenhop.core.remediation.states import PlanState
 
 
 def approved(question: Question) -> str | None:
-    playbook, plan, limits = question.playbook, question.plan, question.limits
+    playbook, plan = question.playbook, question.plan
     if playbook is None:
         return f"there is no playbook {plan.playbook} that says who may approve"
+    if question.purpose is Purpose.EXTEND:
+        return _extended(question, playbook)
     if question.state not in (PlanState.APPROVED, PlanState.RUNNING):
         return f"plan {plan.id} is {question.state}; only an approved one is carried out"
     for run in question.history:
         if run.plan_id == plan.id and run.state not in (PlanState.APPROVED, PlanState.RUNNING):
             return f"plan {plan.id} was carried out before and is {run.state}; an approval is used once"
+    return _enough(question.approvals, playbook, question, lambda a: against_approval(a, plan, playbook, question))
+
+
+def _extended(question: Question, playbook: Playbook) -> str | None:
+    """Lending for longer takes from the owner what was promised back: it is agreed to by as many as the plan was."""
+    if question.state is not PlanState.SUCCEEDED:
+        return f"plan {question.plan.id} is {question.state}; only what is lent can be lent for longer"
+    return _enough(question.extensions, playbook, question, lambda a: against_extension(a, playbook, question))
+
+
+def _enough(
+    approvals: Iterable[Approval],
+    playbook: Playbook,
+    question: Question,
+    against: Callable[[Approval], str | None],
+) -> str | None:
+    """Whether as many people as needed said a yes that counts, and not too long ago."""
     good, why_not = [], []
-    for approval in question.approvals:
-        against = against_approval(approval, plan, playbook, question)
-        if against is None:
+    for approval in approvals:
+        why = against(approval)
+        if why is None:
             good.append(approval)
         else:
-            why_not.append(against)
+            why_not.append(why)
     needed = max(1, playbook.approvals)
     if humans(a.person for a in good) < needed:
         said = f": {'; '.join(why_not)}" if why_not else ""
         return f"{humans(a.person for a in good)} of {needed} approvals count{said}"
     since = reached_at(good, needed)
-    if question.now - since > limits.approval_good_for:
-        return f"approved at {_time(since)}, which is too long ago to act on; approve a new plan"
+    if question.now - since > question.limits.approval_good_for:
+        return f"approved at {_time(since)}, which is too long ago to act on; approve it anew"
     return None
 
 
 def against_approval(approval: Approval, plan: Plan, playbook: Playbook, question: Question) -> str | None:
-    """Why one person's yes does not count; None if it does."""
+    """Why one person's yes to the plan does not count; None if it does."""
+    name = approval.person.name or approval.person.id
+    if approval.at >= plan.expires_at:
+        return f"{name} approved after the plan had expired at {_time(plan.expires_at)}"
+    return _against_yes(approval, plan, playbook, question)
+
+
+def against_extension(approval: Approval, playbook: Playbook, question: Question) -> str | None:
+    """Why one person's yes to lend for longer does not count; None if it does."""
+    name = approval.person.name or approval.person.id
+    if question.now - approval.at > question.limits.approval_good_for:
+        return f"{name} agreed to that at {_time(approval.at)}, which is too long ago"
+    return _against_yes(approval, question.plan, playbook, question)
+
+
+def _against_yes(approval: Approval, plan: Plan, playbook: Playbook, question: Question) -> str | None:
     person, limits = approval.person, question.limits
     name = person.name or person.id
     if approval.plan_id != plan.id:
@@ -50,8 +85,6 @@ def against_approval(approval: Approval, plan: Plan, playbook: Playbook, questio
         return f"{name} saw another version of the plan"
     if not person.is_one_of(playbook.approvers):
         return f"{name} may not approve {playbook.id}"
-    if approval.at >= plan.expires_at:
-        return f"{name} approved after the plan had expired at {_time(plan.expires_at)}"
     if approval.at < plan.proposed_at - limits.clock_skew:
         return f"{name} approved before the plan was proposed"
     if approval.at > question.now + limits.clock_skew:

@@ -158,6 +158,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         playbook: The plan's, as it is now (mode and approvers may have changed); None if it is no more.
         switch, breaker, freezes: As they stand.
         approvals: Of this plan.
+        extensions: Of lending it for longer; an approval of the plan is none.
         history: Runs of all playbooks, at least of the last day and of the longest cooldown.
         targets: One for each object that `actions` touch (`touched`).
         budgets: Budgets over the plan's victims; empty if there are none.
@@ -192,6 +193,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     as_of: datetime
     pool_turned_bad: bool | Unknown
     limits: GuardLimits = GuardLimits()
+    extensions: tuple[Approval, ...] = ()
 
     def target(self, ref: ObjectRef) -> Target | None:
         """The live object at this place, whatever its incarnation."""

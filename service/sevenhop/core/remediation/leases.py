@@ -12,8 +12,9 @@ from sevenhop.core.remediation.case import Case, Stage, moved, noted
 from sevenhop.core.remediation.live import held
 from sevenhop.core.remediation.moment import Moment
 from sevenhop.core.remediation.permit import Purpose
+from sevenhop.core.remediation.progress import awake, unseen
 from sevenhop.core.remediation.room import room_for
-from sevenhop.core.remediation.runs import give_back
+from sevenhop.core.remediation.runs import give_back, is_long_ago
 from sevenhop.core.remediation.states import PlanState
 
 
@@ -28,16 +29,28 @@ def lend(case: Case, at: Moment) -> Case:
         why = f"{', '.join(seen.gone)} is gone: nothing to give back to"
         return moved(after, PlanState.RESTORED, Stage.OVER, at.now, why)
     holds = case.watch is not None and case.watch.holds
+    since = case.applied_at or case.since
+    is_set_back = bool(seen.before) and (holds or is_long_ago(case, since, at))
+    case = _looked_at(case, at)
     if seen.ours and case.watch is not None and not holds:
         case = replace(case, watch=replace(case.watch, holds=True))
-    since = case.applied_at or case.since
-    if seen.others or (seen.before and (holds or at.now >= since + at.settings.seen_within)):
+    if seen.others or is_set_back:
         others = seen.others[0] if seen.others else "somebody else put the old value back"
         case = replace(case, others=others)
         return give_back(
             case, Purpose.RESTORE, f"the donor was changed by others ({others}); our mark is taken off", at.now
         )
     return _by_time_or_room(case, at)
+
+
+def _looked_at(case: Case, at: Moment) -> Case:
+    """Room that nobody could look at meanwhile has not been there for so long."""
+    watch = case.watch
+    if watch is None:
+        return case
+    gap = unseen(watch, at.now)
+    room_since = case.room_since + gap if case.room_since is not None else None
+    return replace(case, watch=awake(watch, at.now), room_since=room_since)
 
 
 def _by_time_or_room(case: Case, at: Moment) -> Case:

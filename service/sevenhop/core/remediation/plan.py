@@ -76,6 +76,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         gpus: GPUs that become free.
         lease: Zero for what is not given back.
         helps_in: (in how many of how many choices of victims it helps); equal numbers hold for every choice.
+        helps_first: (in how many of how many cases it helps) of whom the scheduler tries first: as its queue stands, or
+            somebody who waits behind, for who was tried a moment ago is in back-off; equal numbers hold whoever it is.
         considered: What was not chosen.
         not_preempted: Why the scheduler did not make room by itself.
         notes: What a person should know: what is not modelled, who sets it back, requests that drain.
@@ -92,6 +94,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     gpus: int = 0
     lease: timedelta = timedelta(0)
     helps_in: tuple[int, int] = (1, 1)
+    helps_first: tuple[int, int] = (1, 1)
     title: str
     considered: tuple[Considered, ...] = ()
     not_preempted: str = ""
@@ -129,6 +132,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """The objects that a cooldown, or another plan, leaves alone."""
         refs = [s.target for s in self.scales] + [a.pod for a in self.actions if isinstance(a, EvictPod)]
         return (*refs, *(a.node for a in self.actions if isinstance(a, Cordon)))
+
+
+def changed(plan: Plan) -> tuple[ObjectRef, ...]:
+    """Every object that is written to, but for the annotation that steers: what is ruled, what makes it last, marks."""
+    refs: list[ObjectRef] = []
+    for scale in plan.scales:
+        refs += [scale.target, *(ref for ref, _, _ in scale.also), scale.marked]
+    return tuple(dict.fromkeys((*refs, *plan.touches)))
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, gc=False):

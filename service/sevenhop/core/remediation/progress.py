@@ -27,6 +27,12 @@ from sevenhop.core.remediation.plan import Plan
 from sevenhop.core.remediation.playbook import Goal
 from sevenhop.core.subject import Subject, SubjectKind
 
+LONGEST_BLINK = timedelta(minutes=1)
+"""
+A run is looked at every few seconds.  What lies between two looks further apart was seen by nobody: the process was
+down or asleep, or the clock was set, and of that time nothing can be said.
+"""
+
 
 class Look(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
@@ -84,23 +90,45 @@ def begun(state: State, plan: Plan, seen: Look | Unknown, now: datetime) -> Watc
     )
 
 
+def unseen(watch: Watch, now: datetime) -> timedelta:
+    """
+    How much of the time since the last look counts for nothing; less than zero where the clock was set back.
+
+    >>> noon = datetime(2026, 1, 1, 12)
+    >>> last = Watch(progress_at=noon, seen_at=noon)
+    >>> [unseen(last, noon + timedelta(seconds=s)).total_seconds() for s in (2, 60, 61, -1)]
+    [0.0, 0.0, 61.0, -1.0]
+    """
+    gap = now - watch.seen_at
+    return gap if watch.is_blind or gap > LONGEST_BLINK or gap < timedelta(0) else timedelta(0)
+
+
+def awake(watch: Watch, now: datetime) -> Watch:
+    """What is remembered when somebody looks again: times that are waited from move with the time that nobody saw."""
+    gap = unseen(watch, now)
+    failing_since = watch.failing_since + gap if watch.failing_since is not None else None
+    return replace(
+        watch,
+        progress_at=watch.progress_at + gap,
+        failing_since=failing_since,
+        unseen=watch.unseen + gap,
+        seen_at=now,
+        is_blind=False,
+    )
+
+
 def watched(watch: Watch, seen: Look | Unknown, now: datetime) -> Watch:
     """What is remembered after another look; time that nobody could see does not count."""
     if isinstance(seen, Unknown):
         return replace(watch, is_blind=True)
-    progress_at = watch.progress_at
-    if watch.is_blind:
-        progress_at += now - watch.seen_at
-    if seen.score > watch.score:
-        progress_at = now
+    watch = awake(watch, now)
+    progress_at = now if seen.score > watch.score else watch.progress_at
     new = [failure for failure in seen.failures if failure not in watch.failures]
     return replace(
         watch,
         score=max(seen.score, watch.score),
         words=seen.words,
         progress_at=progress_at,
-        seen_at=now,
-        is_blind=False,
         failing_since=(watch.failing_since or now) if new else None,
     )
 

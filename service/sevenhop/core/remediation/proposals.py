@@ -153,7 +153,10 @@ class Proposals:
             keeps = offered is None or answer.reason is NoPlanReason.UNKNOWN
             return answer, [] if keeps or offered is None else [self._withdrawn(offered, answer.text, state, now)]
         asks = wanted.playbook.mode is Mode.APPROVE
-        if offered is not None and plan.hash == offered.plan.hash and asks == (offered.stage is Stage.DECISION):
+        # What was proposed later than now was so before the clock was set back, and could not be approved until then.
+        is_of_this_clock = offered is not None and offered.plan.proposed_at <= now
+        is_alike = offered is not None and plan.hash == offered.plan.hash and is_of_this_clock
+        if offered is not None and is_alike and asks == (offered.stage is Stage.DECISION):
             seen = self._seen_without(offered, wanted, state, now)
             return answer, [seen] if seen is not offered else []
         case = _proposed(plan, incident, wanted, now)
@@ -164,10 +167,8 @@ class Proposals:
             return Answer(reason=refused.reason, text=text, considered=answer.considered), changed
         if offered is None:
             return answer, [case]
-        return answer, [
-            self._withdrawn(offered, f"the cluster changed; plan {case.id} takes its place", state, now),
-            case,
-        ]
+        why = "the cluster changed" if is_of_this_clock else "the clock was set back"
+        return answer, [self._withdrawn(offered, f"{why}; plan {case.id} takes its place", state, now), case]
 
     def _refused(self, case: Case, now: datetime) -> Answer | None:
         """What would stand against it even if everybody agreed: people are not asked in vain."""

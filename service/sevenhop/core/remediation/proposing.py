@@ -133,12 +133,12 @@ def ground_of(wanted: Wanted, state: State, reserved: Sequence[Plan]) -> tuple[o
 
 def is_due(known: Considered | None, settings: RemediationSettings, now: datetime) -> bool:
     """Whether it may be looked at again at all; what it rests on is compared only then."""
-    return known is None or now >= known.looked_at + settings.replan_every
+    return known is None or not known.looked_at <= now < known.looked_at + settings.replan_every
 
 
 def is_stale(known: Considered, ground: tuple[object, ...], settings: RemediationSettings, now: datetime) -> bool:
     """Whether planning has to be asked again."""
-    return known.ground != ground or now >= known.at + settings.replan_at_latest
+    return known.ground != ground or not known.at <= now < known.at + settings.replan_at_latest
 
 
 def _pool(member: Member, state: State) -> str:

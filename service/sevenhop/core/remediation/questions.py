@@ -92,6 +92,7 @@ def question_of(
         as_of=desk.as_of,
         pool_turned_bad=turned_bad(state, now),
         limits=desk.settings.guard_limits,
+        extensions=case.extensions,
     )
 
 
@@ -126,6 +127,8 @@ def targets_of(
             values=() if only_mark else values,
             floor=_floor(state, scale, ruler),
             conflict=conflict,
+            # The table does not speak of who has given already; that its owner wants it back is heard all the same.
+            opted_out=refusal_for(state, ref) if purpose is Purpose.EXTEND else "",
         )
 
 

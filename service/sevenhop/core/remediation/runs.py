@@ -20,7 +20,7 @@ from sevenhop.core.remediation.live import held, marked_by
 from sevenhop.core.remediation.moment import Moment
 from sevenhop.core.remediation.permit import GuardName, Purpose
 from sevenhop.core.remediation.playbook import Playbook
-from sevenhop.core.remediation.progress import Look, begun, look, new_failures, overdue_at, watched
+from sevenhop.core.remediation.progress import Look, begun, look, new_failures, overdue_at, unseen, watched
 from sevenhop.core.remediation.settings import RemediationSettings
 from sevenhop.core.remediation.states import PlanState
 
@@ -102,7 +102,9 @@ def not_reached(case: Case, why: str, now: datetime) -> Case:
 def give_back(case: Case, purpose: Purpose, why: str, now: datetime) -> Case:
     """The case with its undo or its restore asked for, for the first time."""
     stage = Stage.UNDOING if purpose is Purpose.UNDO else Stage.RESTORING
-    after = replace(case, undo_why=why, attempts=0, extend_asked_at=None, extend_until=None)
+    after = replace(
+        case, undo_why=why, attempts=0, extend_asked_at=None, extend_until=None, extensions=(), extended_from=None
+    )
     after = noted(after, now, f"run.{purpose}", why)
     return ask(after, purpose, stage, now)
 
@@ -189,7 +191,9 @@ def _after_read_back(case: Case, result: StepResult, detail: str, at: Moment) ->
 
 
 def _applied(case: Case, at: Moment) -> Case:
-    watch = replace(case.watch, progress_at=at.now, seen_at=at.now) if case.watch is not None else None
+    watch = case.watch
+    if watch is not None:
+        watch = replace(watch, progress_at=at.now, seen_at=at.now, is_blind=False, unseen=timedelta(0))
     case = replace(
         case,
         stage=Stage.VERIFYING,
@@ -210,9 +214,19 @@ def _not_applied(case: Case, detail: str, at: Moment) -> Case:
 
 
 def _after_extending(case: Case, result: StepResult, detail: str, at: Moment) -> Case:
-    """The lease holds as it was decided, whatever became of the date on the marks."""
+    """
+    The lease holds as it was decided, whatever became of the date on the marks.
+
+    Only what the guards say against it, such as a switch that was turned meanwhile, takes the extension back.
+    """
+    before, case = case.extended_from, replace(case, extensions=(), extended_from=None)
     if result is StepResult.DONE:
         return case
+    if result is StepResult.REFUSED and at.against:
+        borrow = replace(case.borrow, until=before) if case.borrow is not None and before is not None else case.borrow
+        text = f"the lease is not extended: {at.against[0].text}"
+        case = replace(case, lease_until=before or case.lease_until, borrow=borrow, why=text)
+        return noted(case, at.now, "lease.kept", text)
     text = f"the marks may still name the old end ({detail}); should our state be lost, it is given back then"
     return noted(case, at.now, "lease.mark", text)
 
@@ -258,10 +272,15 @@ def _stick(case: Case, applied_at: datetime, at: Moment) -> tuple[str, bool]:
     holds = case.watch is not None and case.watch.holds
     if seen.others:
         return seen.others[0], bool(seen.ours)
-    # The cluster may show the old value for a moment after the patch.
-    if seen.before and (holds or at.now >= applied_at + at.settings.seen_within):
+    if seen.before and (holds or is_long_ago(case, applied_at, at)):
         return "somebody else, such as its owner or an autoscaler, put the old value back", False
     return "", bool(seen.ours)
+
+
+def is_long_ago(case: Case, applied_at: datetime, at: Moment) -> bool:
+    """Whether the cluster has had time to show the patch: it may show the old value for a moment."""
+    slept = case.watch.unseen + unseen(case.watch, at.now) if case.watch is not None else timedelta(0)
+    return at.now >= applied_at + slept + at.settings.seen_within
 
 
 def _why_not(case: Case, seen: Look, at: Moment) -> str:
@@ -276,7 +295,8 @@ def _why_not(case: Case, seen: Look, at: Moment) -> str:
     no_progress = at.playbook.no_progress if at.playbook is not None else timedelta(minutes=15)
     over = overdue_at(watch, seen, no_progress)
     if over is not None and at.now >= over:
-        return f"no progress since {watch.progress_at:%H:%M:%S} UTC: {seen.words}"
+        not_counted = ", not counting time in which nobody could look" if watch.unseen else ""
+        return f"no progress since {watch.progress_at:%H:%M:%S} UTC{not_counted}: {seen.words}"
     return ""
 
 

@@ -11,15 +11,15 @@ from datetime import datetime, timedelta
 import msgspec
 
 from sevenhop.channels.channel import Channel
-from sevenhop.core.effects import Reply
 from sevenhop.core.engine import Engine, Step
-from sevenhop.core.events import Event, StepDone
+from sevenhop.core.events import Applied, Event, StepDone
 from sevenhop.runtime.acting import Acting
 from sevenhop.runtime.clock import Clock
 from sevenhop.runtime.embedded import RECALL_WITHIN_S
 from sevenhop.runtime.outbox import Outbox
 from sevenhop.runtime.recall import Recall
 from sevenhop.runtime.scaled.sight import Sight
+from sevenhop.sources.kubernetes.sharing import Sharing
 from sevenhop.stores.redis import RedisStore
 from sevenhop.stores.redis_fence import Changes, Fence
 
@@ -61,9 +61,9 @@ class Cell:
         self.outbox = Outbox(self.store, parts.channels, parts.clock, parts.build_acting(cluster, self.engine))
         self.sight = Sight(parts.silence, parts.clock(), is_whole=is_whole)
         self.wake: datetime | None = None
+        self._sharing = Sharing()
         self._channels = parts.channels
         self._clock = parts.clock
-        self._replies: dict[str, list[asyncio.Future[Reply]]] = {}
 
     def load(self, changes: Changes, now: datetime) -> None:
         """Take over what is stored, before the first event."""
@@ -75,13 +75,21 @@ class Cell:
     def rebuild_from(self, event: Event, now: datetime) -> None:
         """Take in what was true before the stored position: no step is made of it yet."""
         for each in self.sight.take(event, now):
+            self._share(each)
             self.engine.inventory.apply(each)
 
     def handle(self, changes: Changes, events: Sequence[Event], now: datetime) -> Step:
         """One step of the engine, staged."""
+        for event in events:
+            self._share(event)
         step = self.engine.handle(events, now)
         self.stage(changes, step, events, now)
         return step
+
+    def _share(self, event: Event) -> None:
+        """What comes by way of Kafka has a copy of its own of everything, unlike what a source here tells."""
+        if isinstance(event, Applied):
+            self._sharing.share(event.obj)
 
     def stage(self, changes: Changes, step: Step, events: Sequence[Event], now: datetime) -> None:
         """Put a step into a write; it is done once that is stored."""

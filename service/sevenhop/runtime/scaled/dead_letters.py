@@ -9,16 +9,44 @@ from typing import Any
 
 from sevenhop.runtime.scaled.topics import Topics, client_options
 from sevenhop.settings_scaled import KafkaSettings
+from sevenhop.telemetry.table import DeadLetterReason
 
 log = logging.getLogger("sevenhop.dead-letters")
 
 _RETRY_S = 2.0
 
+_BEGINS: dict[str, DeadLetterReason] = {
+    "not a record": DeadLetterReason.NOT_A_RECORD,
+    "format ": DeadLetterReason.NEWER_FORMAT,
+    "a record without": DeadLetterReason.UNADDRESSED,
+    "a deletion that": DeadLetterReason.UNADDRESSED,
+    "unknown cluster": DeadLetterReason.UNKNOWN_CLUSTER,
+    "wrong partition": DeadLetterReason.WRONG_PARTITION,
+    "an object of the unknown kind": DeadLetterReason.UNKNOWN_KIND,
+    "an event of the unknown kind": DeadLetterReason.UNKNOWN_KIND,
+    "engine": DeadLetterReason.ENGINE,
+    "late": DeadLetterReason.LATE,
+    "unsigned": DeadLetterReason.UNSIGNED,
+}
+"""How a reason begins to its word: what follows may hold text of whoever wrote the record."""
+
+
+def word_of(reason: str) -> DeadLetterReason:
+    """
+    The word for a reason, of a closed set.
+
+    >>> word_of("unknown cluster: 'x' is not in runtime.clusters").value
+    'unknown_cluster'
+    >>> word_of("Applied: Expected `int`").value
+    'unreadable'
+    """
+    return next((word for begin, word in _BEGINS.items() if reason.startswith(begin)), DeadLetterReason.UNREADABLE)
+
 
 class DeadLetters:
     """
     Attributes:
-        counts: Reason, cut to its first words, to the number of records.
+        counts: Word for the reason (`DeadLetterReason`) to the number of records.
     """
 
     def __init__(self, settings: KafkaSettings, topics: Topics) -> None:
@@ -51,7 +79,7 @@ class DeadLetters:
         """Keep one; returns once it is kept, however long that takes: only then the stream goes on behind it."""
         from aiokafka.errors import KafkaError
 
-        word = reason.split(":", 1)[0]
+        word = word_of(reason).value
         self.counts[word] = self.counts.get(word, 0) + 1
         log.error("record %s/%d@%d cannot be used and goes to %s: %s", topic, partition, offset, self._topic, reason)
         where = f"{topic}/{partition}@{offset}".encode()

@@ -1,49 +1,64 @@
 """
-Many clusters at one local door: what this worker has, and what all workers have said to Redis.
+Many clusters at one local door, on any worker: it asks the worker that has what is asked about.
 
-    GET /get/{view}      rows of the clusters of this worker, each with its cluster
-    GET /fleet/{view}    the same of all clusters, at most `TELL_EVERY_S` old, with the time of each
-    GET /doctor          partitions, lag, what stalls, dead letters
+    GET  /get/{view}        rows of this worker's clusters, small listings of all; with ``?cluster=`` of that one
+    GET  /fleet/{view}      the same of all clusters, as their workers last told, with how long ago that is
+    GET  /explain?subject=  everything about one subject, of the cluster that knows it
+    GET  /plan/{id}, /audit, POST /silence, /silence/{id}/expire, /decide, /switch, /breaker   as at any service
+    GET  /doctor            partitions, lag, what stalls, dead letters
+
+Where several clusters can be meant, ``cluster`` (in the query, or in the body) says which.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import redis.asyncio as aioredis
 from aiohttp import web
 from redis.exceptions import RedisError
 
+from sevenhop.channels.door import Handler
 from sevenhop.core import views
+from sevenhop.core.events import Silenced
+from sevenhop.runtime.answers import Said, SilenceRequest, refused, silence_of
 from sevenhop.runtime.clock import Clock
 from sevenhop.runtime.control_path import SOCKET
-from sevenhop.runtime.scaled.cell import Cell
+from sevenhop.runtime.scaled.directory import Directory, UnseenError, WhichError
+from sevenhop.runtime.scaled.fleet_front import FleetFront
+from sevenhop.runtime.scaled.questions import Answering
+from sevenhop.runtime.scaled.telling import DECIDED, TOLD, rows_of
 from sevenhop.runtime.scaled.worker import Worker
-
-log = logging.getLogger("sevenhop.fleet")
-
-KEY = "sevenhop:fleet"
-"""Hash of ``cluster|view`` to rows.  For people only: it is not fenced, and nothing is decided by it."""
-
-TOLD = ("workloads", "components", "capacity", "incidents", "alerts", "sources")
-TELL_EVERY_S = 5.0
 
 
 class FleetDoor:
-    """Serves until cancelled."""
+    """Serves until cancelled; only the user who runs the worker can connect."""
 
-    def __init__(self, worker: Worker, client: aioredis.Redis, clock: Clock, folder: Path) -> None:
+    def __init__(
+        self,
+        worker: Worker,
+        directory: Directory,
+        front: FleetFront,
+        answering: Answering,
+        clock: Clock,
+        folder: Path,
+        posts: Mapping[str, Handler],
+    ) -> None:
+        """
+        Args:
+            posts: Further paths, such as those of `Deciding`.
+        """
         self._worker = worker
-        self._client = client
+        self._directory = directory
+        self._front = front
+        self._answering = answering
         self._clock = clock
         self._folder = folder
-        self._told: dict[str, bytes] = {}
+        self._posts = posts
 
     async def run(self) -> None:
         """
@@ -53,11 +68,18 @@ class FleetDoor:
         app = web.Application()
         app.add_routes(
             [
-                web.get("/get/{view}", self._get),
-                web.get("/fleet/{view}", self._fleet),
-                web.get("/doctor", self._doctor),
+                web.get("/get/{view}", _answered(self._get)),
+                web.get("/fleet/{view}", _answered(self._fleet)),
+                web.get("/explain", _answered(self._explain)),
+                web.get("/plan/{id}", _answered(self._plan)),
+                web.get("/audit", _answered(self._audit)),
+                web.get("/doctor", _answered(self._doctor)),
+                web.post("/silence", _answered(self._silence)),
+                web.post("/silence/{id}/expire", _answered(self._expire)),
             ]
         )
+        for route, handler in self._posts.items():
+            app.router.add_post(route, handler)
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / SOCKET
         with contextlib.suppress(FileNotFoundError):
@@ -67,92 +89,109 @@ class FleetDoor:
         try:
             await web.UnixSite(runner, str(path)).start()
             path.chmod(0o600)
-            while True:
-                await asyncio.sleep(TELL_EVERY_S)
-                await self._tell()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._directory.telling.run(), name="telling")
+                tasks.create_task(self._answering.run(), name="answering")
         finally:
             await runner.cleanup()
 
-    def rows(self, view: str) -> list[Any]:
-        """Rows of a listing, of all clusters that are this worker's."""
-        return [row for cell in self._cells() for row in self._rows_of(cell, view)]
-
-    def _cells(self) -> Iterator[Cell]:
-        for _, partition in sorted(self._worker.partitions.items()):
-            if partition.is_ready:
-                yield from partition.cells.values()
-
-    def _rows_of(self, cell: Cell, view: str) -> list[Any]:
-        found = msgspec.to_builtins(views.VIEWS[view](cell.engine, self._clock()), enc_hook=str)
-        return [{"cluster": cell.cluster, **row} for row in found]
-
-    async def _tell(self) -> None:
-        changed: dict[Any, Any] = {}
-        for cell in self._cells():
-            for view in TOLD:
-                rows = msgspec.json.encode(self._rows_of(cell, view))
-                if self._told.get(f"{cell.cluster}|{view}") != rows:
-                    changed[f"{cell.cluster}|{view}"] = rows
-                await asyncio.sleep(0)
-        if not changed:
-            return
-        try:
-            answer: Any = self._client.hset(KEY, mapping=changed)
-            await answer
-        except (RedisError, OSError) as error:
-            log.debug("the fleet's view waits: %s", error)  # said loudly by the fence
-        else:
-            self._told |= changed
-
-    async def _get(self, request: web.Request) -> web.Response:
-        view = request.match_info["view"]
+    async def _get(self, request: web.Request) -> Said:
+        view, cluster = request.match_info["view"], request.query.get("cluster", "")
         if view not in views.VIEWS:
-            return _json({"error": f"no such listing; there are {', '.join(views.VIEWS)}"}, 404)
-        return _json(self.rows(view))
+            return refused(404, f"no such listing; there are {', '.join(views.VIEWS)}")
+        if cluster:
+            said = await self._directory.ask(await self._directory.pick(cluster), "get", {"view": view})
+            return Said([{"cluster": cluster, **row} for row in _plain(said.data)]) if said.status == 200 else said
+        cells = list(self._directory.cells())
+        rows = [row for cell in cells for row in rows_of(cell, view, self._clock())]
+        if view in DECIDED:
+            told = await self._directory.telling.read(view)
+            rows += told.rows(view, self._clock(), without=(cell.cluster for cell in cells))
+        return Said(rows)
 
-    async def _fleet(self, request: web.Request) -> web.Response:
+    async def _fleet(self, request: web.Request) -> Said:
         view = request.match_info["view"]
         if view not in TOLD:
-            return _json({"error": f"not told by all workers; there are {', '.join(TOLD)}"}, 404)
+            return refused(404, f"not told by all workers; there are {', '.join(TOLD)}; or name one with --cluster")
+        return Said((await self._directory.telling.read(view)).rows(view, self._clock()))
+
+    async def _explain(self, request: web.Request) -> Said:
+        query = {name: value for name, value in request.query.items() if name != "cluster"}
+        return await self._directory.ask_where_known("explain", query, request.query.get("cluster", ""))
+
+    async def _plan(self, request: web.Request) -> Said:
+        query = {"id": request.match_info["id"]}
+        return await self._directory.ask_where_known("plan", query, request.query.get("cluster", ""))
+
+    async def _audit(self, request: web.Request) -> Said:
+        return await self._directory.ask(await self._directory.pick(request.query.get("cluster", "")), "audit")
+
+    async def _silence(self, request: web.Request) -> Said:
         try:
-            asked: Any = self._client.hgetall(KEY)
-            found: dict[bytes, bytes] = await asked
-        except (RedisError, OSError) as error:
-            return _json({"error": f"Redis does not answer: {error}"}, 503)
-        rows: list[Any] = []
-        for field, value in sorted(found.items()):
-            if field.decode().rpartition("|")[2] == view:
-                rows += msgspec.json.decode(value)
-        return _json(rows)
+            wanted = msgspec.json.decode(await request.read(), type=SilenceRequest)
+            event = silence_of(wanted, self._clock())
+        except (msgspec.MsgspecError, ValueError) as error:
+            return refused(400, str(error))
+        await self._front.silence(event, wanted.cluster)
+        return Said({"id": event.silence_id, "expires_at": wanted.expires_at})
 
-    async def _doctor(self, _request: web.Request) -> web.Response:
-        worker = self._worker
-        return _json(
-            {
-                "partitions": {
-                    str(number): {
-                        "ready": partition.is_ready,
-                        "offsets": partition.fence.offsets,
-                        "epoch": partition.fence.epoch,
-                        "forgotten": partition.fence.forgotten,
-                        "clusters": {
-                            name: {
-                                "blind": cell.sight.is_blind,
-                                "term": cell.sight.term,
-                                "stale_records": cell.sight.stale_records,
-                                "outbox": cell.store.waiting()[0],
-                            }
-                            for name, cell in partition.cells.items()
-                        },
+    async def _expire(self, request: web.Request) -> Said:
+        query = {"id": request.match_info["id"]}
+        said = await self._directory.ask_where_known("expiry", query, request.query.get("cluster", ""))
+        if said.status != 200:
+            return said
+        event = msgspec.convert(_plain(said.data["event"]), Silenced)
+        await self._front.silence(event, said.data["cluster"])
+        return Said({"id": event.silence_id, "expires_at": event.expires_at})
+
+    async def _doctor(self, _request: web.Request) -> Said:
+        return Said(doctor_of(self._worker))
+
+
+def doctor_of(worker: Worker) -> dict[str, Any]:
+    """What a worker says of itself."""
+    return {
+        "partitions": {
+            str(number): {
+                "ready": partition.is_ready,
+                "offsets": partition.fence.offsets,
+                "epoch": partition.fence.epoch,
+                "forgotten": partition.fence.forgotten,
+                "clusters": {
+                    name: {
+                        "blind": cell.sight.is_blind,
+                        "term": cell.sight.term,
+                        "stale_records": cell.sight.stale_records,
+                        "outbox": cell.store.waiting()[0],
                     }
-                    for number, partition in sorted(worker.partitions.items())
+                    for name, cell in partition.cells.items()
                 },
-                "lag": {str(number): lag for number, lag in sorted(worker.lag().items())},
-                "stalled": worker.stalled,
-                "dead_letters": worker.dead_letters,
             }
-        )
+            for number, partition in sorted(worker.partitions.items())
+        },
+        "lag": {str(number): lag for number, lag in sorted(worker.lag().items())},
+        "stalled": worker.stalled,
+        "dead_letters": worker.dead_letters,
+        **{name: value for report in worker.reports for name, value in report().items()},
+    }
 
 
-def _json(data: Any, status: int = 200) -> web.Response:
-    return web.Response(status=status, body=msgspec.json.encode(data, enc_hook=str), content_type="application/json")
+def _answered(answer: Callable[[web.Request], Awaitable[Said]]) -> Handler:
+    async def handle(request: web.Request) -> web.Response:
+        try:
+            said = await answer(request)
+        except WhichError as error:
+            said = refused(404, str(error))
+        except (UnseenError, TimeoutError) as error:
+            said = refused(503, str(error))
+        except (RedisError, OSError) as error:
+            said = refused(503, f"Redis does not answer: {type(error).__name__}; ask again")
+        body = msgspec.json.encode(said.data, enc_hook=str)
+        return web.Response(status=said.status, body=body, content_type="application/json")
+
+    return handle
+
+
+def _plain(data: Any) -> Any:
+    """Of this worker's engine, or already plain from another's."""
+    return msgspec.to_builtins(data, enc_hook=str)

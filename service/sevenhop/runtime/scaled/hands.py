@@ -7,6 +7,8 @@ server.  The edge sends it with its own credentials, so no worker holds any, and
     worker: executor ─► RemoteTransport ─► orders ─► edge: Hands ─► API server
                               ▲                          │
                               └──────── signals ◄────────┘
+
+Orders also bring the answer to a decision that came in at the edge's own door (see `decisions`).
 """
 
 from __future__ import annotations
@@ -14,15 +16,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime, timedelta
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
 import msgspec
 
 from sevenhop.actions.transport import AnsweredError, LostAnswerError, NotSentError, Transport
-from sevenhop.runtime.codec import VERSION, Answered
+from sevenhop.core.effects import Reply
+from sevenhop.runtime.codec import VERSION, Answered, Record
 from sevenhop.runtime.scaled.topics import Topics, client_options, partition_of
 from sevenhop.settings_scaled import KafkaSettings
 
@@ -33,6 +36,9 @@ ANSWER_WITHIN_S = 25.0
 
 ORDER_LIVES = timedelta(seconds=20)
 """An order that is found later is not carried out: nobody waits for it any more, and it may have been given anew."""
+
+REPLY = "REPLY"
+"""An order that asks for nothing: the answer to a decision that came in at the edge's door."""
 
 METHODS = frozenset(("GET", "POST", "PUT", "PATCH"))
 
@@ -145,15 +151,71 @@ class Orders:
 
     async def send(self, cluster: str, order: Order) -> None:
         """See `Send`."""
+        record = Record(cluster.encode(), msgspec.json.encode(order), [], False)
+        try:
+            await self.put(self._topics.orders, cluster, record)
+        except LostAnswerError as error:
+            raise LostAnswerError(f"the order may not have reached the edge: {error}") from None
+
+    async def reply(self, cluster: str, reply: Reply) -> None:
+        """Tell the door of a cluster's edge what came of a decision; see `Send` for what may go wrong."""
+        body, until = msgspec.json.encode(reply), datetime.now(UTC) + ORDER_LIVES
+        order = Order(cluster=cluster, request_id=reply.request_id, until=until, method=REPLY, path="/", body=body)
+        await self.send(cluster, order)
+
+    async def put(self, topic: str, cluster: str, record: Record) -> int:
+        """
+        The offset of a record that Kafka has stored in a cluster's partition.
+
+        Raises:
+            LostAnswerError: It may be there.
+        """
         from aiokafka.errors import KafkaError
 
         place = partition_of(cluster, self._settings.partitions)
         try:
-            await self._producer.send_and_wait(
-                self._topics.orders, key=cluster.encode(), value=msgspec.json.encode(order), partition=place
+            stored = await self._producer.send_and_wait(
+                topic, key=record.key, value=record.value, headers=record.headers, partition=place
             )
         except KafkaError as error:
-            raise LostAnswerError(f"the order may not have reached the edge: {type(error).__name__}") from None
+            raise LostAnswerError(f"Kafka may not have stored it: {type(error).__name__}") from None
+        return int(stored.offset)
+
+
+async def orders_to(cluster: str, settings: KafkaSettings, topics: Topics) -> AsyncIterator[bytes | None]:
+    """
+    What comes into the partition of a cluster's orders, from now on.
+
+    Raises:
+        KafkaError: It cannot be read.
+    """
+    from aiokafka import AIOKafkaConsumer, TopicPartition
+
+    place = TopicPartition(topics.orders, partition_of(cluster, settings.partitions))
+    consumer = AIOKafkaConsumer(
+        **client_options(settings), group_id=None, enable_auto_commit=False, auto_offset_reset="latest"
+    )
+    try:
+        await consumer.start()
+        consumer.assign([place])
+        consumer.seek(place, (await consumer.end_offsets([place]))[place])
+        async for record in consumer:
+            yield record.value
+    finally:
+        await consumer.stop()
+
+
+def read_order(value: bytes | None) -> Order | None:
+    """None if it cannot be read, which is said in the log."""
+    try:
+        order = _orders.decode(value or b"")
+    except msgspec.MsgspecError as error:
+        log.error("an order that cannot be read is left out: %s", error)
+        return None
+    if order.v > VERSION:
+        log.error("an order of format %d is left out: upgrade the edges", order.v)
+        return None
+    return order
 
 
 class Hands:
@@ -169,34 +231,15 @@ class Hands:
         self._now = now
 
     async def run(self, emit: Callable[[list[Any]], Awaitable[None]]) -> None:
-        from aiokafka import AIOKafkaConsumer, TopicPartition
-
-        place = TopicPartition(self._topics.orders, partition_of(self._cluster, self._settings.partitions))
-        consumer = AIOKafkaConsumer(
-            **client_options(self._settings), group_id=None, enable_auto_commit=False, auto_offset_reset="latest"
-        )
-        await consumer.start()
-        try:
-            consumer.assign([place])
-            consumer.seek(place, (await consumer.end_offsets([place]))[place])
-            async with asyncio.TaskGroup() as tasks:
-                async for record in consumer:
-                    order = self._read(record.value)
-                    if order is not None:
-                        tasks.create_task(self._carry_out(order, emit))
-        finally:
-            await consumer.stop()
+        async with asyncio.TaskGroup() as tasks:
+            async for value in orders_to(self._cluster, self._settings, self._topics):
+                order = self._read(value)
+                if order is not None:
+                    tasks.create_task(self._carry_out(order, emit))
 
     def _read(self, value: bytes | None) -> Order | None:
-        try:
-            order = _orders.decode(value or b"")
-        except msgspec.MsgspecError as error:
-            log.error("an order that cannot be read is left out: %s", error)
-            return None
-        if order.v > VERSION:
-            log.error("an order of format %d is left out: upgrade the edges", order.v)
-            return None
-        return order if order.cluster == self._cluster else None
+        order = read_order(value)
+        return order if order is not None and order.cluster == self._cluster and order.method != REPLY else None
 
     async def _carry_out(self, order: Order, emit: Callable[[list[Any]], Awaitable[None]]) -> None:
         await emit([await self.answer(order)])

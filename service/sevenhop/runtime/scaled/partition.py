@@ -12,21 +12,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from time import monotonic
 from typing import Any, Protocol
 
-import msgspec
-
 from sevenhop.core.alerts.rule import Rule
-from sevenhop.core.effects import Reply
 from sevenhop.core.engine import Step
 from sevenhop.core.events import Event
 from sevenhop.runtime.codec import Answered, RecordError, read
 from sevenhop.runtime.scaled.cell import Cell, Parts
+from sevenhop.runtime.scaled.decisions import refusal_of, why_refused
+from sevenhop.runtime.scaled.incoming import Batch, Held
+from sevenhop.runtime.scaled.incoming import Incoming as Incoming
+from sevenhop.runtime.scaled.incoming import Own as Own
 from sevenhop.runtime.scaled.topics import Topics
 from sevenhop.stores.redis import clusters_in
 from sevenhop.stores.redis_fence import Changes, Fence
+from sevenhop.telemetry.times import StepTimes
 
 log = logging.getLogger("sevenhop.worker")
 
@@ -36,8 +39,14 @@ WAITING = 2000
 STEP_EVENTS = 200
 """Events of one step: a few milliseconds, as in the embedded runtime."""
 
+GATHER_S, QUIET_S = 0.05, 0.001
+"""How long a step waits for more at most, and after how long without any it does not: a calm stream is not held up."""
+
 LOOK_EVERY = timedelta(seconds=1)
 SHORTEST_WAIT_S = 0.005
+
+SETTLES_S = 0.3
+"""After what is true was read to its end: verdicts are made anew at most every 100 ms, and decisions need them."""
 
 
 class Kafka(Protocol):
@@ -50,23 +59,8 @@ class Kafka(Protocol):
     async def bury(self, topic: str, record: Any, reason: str) -> None: ...
 
 
-class Incoming(msgspec.Struct, frozen=True):
-    """A record; without an event only its offset counts."""
-
-    topic: str
-    offset: int
-    cluster: str
-    event: Event | None
-    record: Any = None
-
-
-class Own(msgspec.Struct, frozen=True):
-    """Something of this process: an outcome, a question; `stored` is told when it is."""
-
-    cluster: str
-    events: list[Event]
-    stored: asyncio.Future[None] | None = None
-    rules: tuple[Rule, ...] | None = None
+Watch = Callable[[Mapping[str, Sequence[Event]], Mapping[str, Step], StepTimes], None]
+"""Takes events and step of each cluster, and how long they took together."""
 
 
 class PoisonError(Exception):
@@ -114,14 +108,17 @@ class Partition:
         self.careful_until: dict[str, int] = {}
         self.skipped: set[tuple[str, int]] = set()
         self.observers: list[Callable[[str, Step], None]] = []
+        self.watches: list[Watch] = []  # told of what was stored
+        self.on_cell: list[Callable[[Cell], None]] = []  # told of each cluster that begins here
         self.steps = 0
         self._whole_at = 0
+        self._settled_at = 0.0  # of the loop's clock: decisions wait until then
         self._is_stepping = False
         self._looked_at: datetime | None = None
         self._queue: asyncio.Queue[Incoming | Own] = asyncio.Queue(maxsize=WAITING)
+        self._held = Held(topics.signals, WAITING, self._is_careful)
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[str] = set()
-        self._replies: dict[str, list[asyncio.Future[Reply]]] = {}
 
     # What others hand in
 
@@ -154,12 +151,13 @@ class Partition:
     def is_idle(self) -> bool:
         """Everything that was taken is stored, and nothing waits to be delivered."""
         is_told = not any(cell.store.receivers() for cell in self.cells.values())
-        return self.is_ready and not self._is_stepping and self._queue.empty() and is_told
+        is_empty = self._queue.empty() and not self._held
+        return self.is_ready and not self._is_stepping and is_empty and is_told
 
     @property
     def waiting(self) -> int:
         """Records and events that were taken and are not stored."""
-        return self._queue.qsize()
+        return self._queue.qsize() + len(self._held)
 
     # Rebuilding
 
@@ -173,6 +171,7 @@ class Partition:
         """
         self.is_ready, self.cells, self._queue = False, {}, asyncio.Queue(maxsize=WAITING)
         self._running = set()
+        self._held.clear()
         objects, signals = self._topics.inputs
         _, end = await self._kafka.ends(objects)
         start = await self._start(objects, end)
@@ -186,17 +185,20 @@ class Partition:
         async for batch in self._kafka.records(objects, 0, start):
             for record in batch:
                 await self._take_back(objects, record)
-        now = self._parts.clock()
+        now, began = self._parts.clock(), monotonic()
+        steps: dict[str, Step] = {}
         for cluster, cell in self.cells.items():
             events = await cell.ask_channels()
             if start >= end:
                 events += cell.sight.whole()
             # Everything is derived at once: seconds in a large cluster.  Nobody else touches the cell yet, and in a
             # thread it holds up neither the other partitions nor the membership.
-            await asyncio.to_thread(self._handle, changes, cluster, events, [], now)
+            steps[cluster] = await asyncio.to_thread(self._handle, changes, cluster, events, [], now)
         self.next = dict(changes.offsets)
+        decided = monotonic()
         await self.fence.write(changes)
         self.is_ready = True
+        self._watched({}, steps, StepTimes(now, self._parts.clock(), decided - began, monotonic() - decided))
 
     async def _start(self, topic: str, end: int) -> int:
         """Where the stream goes on.  Without a stored offset all that is there is history: the level counts."""
@@ -235,6 +237,8 @@ class Partition:
         if cell is None:
             is_whole = self.is_ready and not self._is_behind()
             cell = self.cells[cluster] = Cell(cluster, self._parts, self.fence, is_whole=is_whole)
+            for tell in self.on_cell:
+                tell(cell)
         return cell
 
     def _is_behind(self) -> bool:
@@ -273,30 +277,56 @@ class Partition:
         wakes = [cell.wake for cell in self.cells.values() if cell.wake is not None]
         now = self._parts.clock()
         wait_s = min([LOOK_EVERY, *(wake - now for wake in wakes)]) / timedelta(seconds=1)
+        real_s = self._parts.clock.real_s(max(wait_s, SHORTEST_WAIT_S))
+        if self._held and not self._is_behind():
+            real_s = min(real_s, max(self._settled_at - asyncio.get_running_loop().time(), SHORTEST_WAIT_S))
         try:
-            async with asyncio.timeout(self._parts.clock.real_s(max(wait_s, SHORTEST_WAIT_S))):
+            async with asyncio.timeout(real_s):
                 first = await self._queue.get()
         except TimeoutError:
             return []
         self._is_stepping = True
         batch = [first]
-        most = 1 if self._is_careful(first) else STEP_EVENTS
-        while len(batch) < most and not self._queue.empty():
-            batch.append(self._queue.get_nowait())
+        if not self._is_careful(first):
+            await self._gather(batch)
         return batch
+
+    async def _gather(self, batch: list[Incoming | Own]) -> None:
+        """
+        What comes close behind belongs to the same step: Faust brings a backlog one by one, and a step costs a
+        millisecond and an answer of Redis whether it holds five records or two hundred.
+        """
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + GATHER_S
+        while len(batch) < STEP_EVENTS:
+            if self._queue.empty():
+                if loop.time() >= ends_at:
+                    return
+                await asyncio.sleep(QUIET_S)
+                if self._queue.empty():
+                    return
+            batch.append(self._queue.get_nowait())
 
     def _is_careful(self, item: Incoming | Own) -> bool:
         return isinstance(item, Incoming) and item.offset < self.careful_until.get(item.topic, 0)
 
-    async def _step(self, batch: Sequence[Incoming | Own]) -> None:
-        now = self._parts.clock()
+    async def _step(self, batch: Batch) -> None:
+        now, began = self._parts.clock(), monotonic()
         changes = Changes()
         events: dict[str, list[Event]] = {}
         records: dict[str, list[Incoming]] = {}
+        refused: list[tuple[str, Step]] = []
+        was_behind, loop = self._is_behind(), asyncio.get_running_loop()
+        batch = self._held.let_through(batch, is_behind=was_behind or loop.time() < self._settled_at)
         for item in batch:
             if isinstance(item, Incoming):
                 changes.offsets[item.topic] = item.offset + 1
-                if item.event is not None:
+                if item.event is None:
+                    continue
+                if why := why_refused(item.event, now, is_known=item.cluster in self.cells):
+                    await self._kafka.bury(item.topic, item.record, why)
+                    refused.append((item.cluster, refusal_of(item.event, why)))
+                else:
                     taken = self._cell(item.cluster).sight.take(item.event, now)
                     events.setdefault(item.cluster, []).extend(taken)
                     records.setdefault(item.cluster, []).append(item)
@@ -309,16 +339,26 @@ class Partition:
             if cluster in events or (cell.wake is not None and cell.wake <= now)
         }
         steps |= self._reloaded(changes, batch, now)
+        decided = monotonic()
         if changes.fields or changes.offsets or changes.audit:
             await self.fence.write(changes)
         self.steps += 1
+        if was_behind and not self._is_behind():
+            self._settled_at = loop.time() + SETTLES_S
+        self._watched(events, steps, StepTimes(now, self._parts.clock(), decided - began, monotonic() - decided))
         self._run_cells()
         for cluster, step in steps.items():
             self._tell(cluster, step)
+        for cluster, step in refused:
+            self._observed(cluster, step)
         for item in batch:
             if isinstance(item, Own) and item.stored is not None and not item.stored.done():
                 item.stored.set_result(None)
         await asyncio.sleep(0)
+
+    def _watched(self, events: Mapping[str, Sequence[Event]], steps: Mapping[str, Step], times: StepTimes) -> None:
+        for watch in self.watches if steps else ():
+            watch(events, steps, times)
 
     def _see(self, changes: Changes, events: dict[str, list[Event]], now: datetime) -> None:
         """What nobody says: that the stream has caught up, and that an edge is silent."""
@@ -339,7 +379,7 @@ class Partition:
         except Exception as error:
             raise PoisonError(cluster, records, error) from error
 
-    def _reloaded(self, changes: Changes, batch: Sequence[Incoming | Own], now: datetime) -> dict[str, Step]:
+    def _reloaded(self, changes: Changes, batch: Batch, now: datetime) -> dict[str, Step]:
         steps = {}
         for item in batch:
             if isinstance(item, Own) and item.rules is not None and item.cluster in self.cells:
@@ -352,9 +392,8 @@ class Partition:
     def _tell(self, cluster: str, step: Step) -> None:
         if step.effects:
             self.cells[cluster].outbox.nudge()
-        for reply in step.replies:
-            for answer in self._replies.pop(reply.request_id, ()):
-                if not answer.done():
-                    answer.set_result(reply)
+        self._observed(cluster, step)
+
+    def _observed(self, cluster: str, step: Step) -> None:
         for observe in self.observers:
             observe(cluster, step)

@@ -40,6 +40,11 @@ class Sight:
         self.stale_records = 0
         self.is_blind = False
 
+    @property
+    def heard_at(self) -> datetime:
+        """When its edge last said anything, by our clock; our own start before that."""
+        return self._heard_at
+
     def take(self, event: Event, now: datetime) -> list[Event]:
         """What the engine is to be told for one record; `now` is when it arrived."""
         if not isinstance(event, FROM_EDGE):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import tempfile
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -22,6 +23,15 @@ from sevenhop.settings_scaled import KafkaSettings
 log = logging.getLogger("sevenhop.stream")
 
 _LOOK_S = 0.5
+
+FETCH_WAIT_MS = 100
+"""
+How long a broker may hold back its answer while there is nothing.  aiokafka has one question at a time for each broker,
+so a partition that is resumed, or has been read out, waits for the answer about the others; Faust asks for 1,500 ms.
+"""
+
+FETCH_BYTES = 4 * 1024 * 1024
+"""Of one partition in one answer: a backlog comes in few questions."""
 
 
 class StreamError(Exception):
@@ -59,15 +69,17 @@ class Stream:
         Raises:
             StreamError: It ended by itself.
         """
-        self._app = self._build()
-        self._app.finalize()
-        try:
-            await self._app.start()
-            while not (self._app.crashed or self._failure or self._app.should_stop):  # noqa: ASYNC110  no event
-                await asyncio.sleep(_LOOK_S)
-            raise StreamError(f"the stream ended: {self._failure or self._app.crash_reason or 'stopped'}")
-        finally:
-            await self._app.stop()
+        # Faust makes folders for tables, where we run if not told otherwise; there are no tables.
+        with tempfile.TemporaryDirectory(prefix="sevenhop-faust-") as folder:
+            self._app = self._build(folder)
+            self._app.finalize()
+            try:
+                await self._app.start()
+                while not (self._app.crashed or self._failure or self._app.should_stop):  # noqa: ASYNC110  no event
+                    await asyncio.sleep(_LOOK_S)
+                raise StreamError(f"the stream ended: {self._failure or self._app.crash_reason or 'stopped'}")
+            finally:
+                await self._app.stop()
 
     def pause(self, number: int) -> None:
         self._paused.add(number)
@@ -100,7 +112,7 @@ class Stream:
 
         return {TP(topic, number) for topic in self._topics.inputs}
 
-    def _build(self) -> Any:
+    def _build(self, folder: str) -> Any:
         import faust
         from faust.transport.drivers import aiokafka as driver
         from yarl import URL
@@ -111,6 +123,15 @@ class Stream:
             async def perform_seek(self) -> None:
                 await super().perform_seek()
                 await stream._seek_all(self)
+
+            def _new_consumer_thread(self) -> Any:
+                return Thread(self, loop=self.loop, beacon=self.beacon)
+
+        class Thread(driver.AIOKafkaConsumerThread):
+            def _create_worker_consumer(self, transport: Any) -> Any:
+                consumer = super()._create_worker_consumer(transport)
+                consumer._fetch_max_wait_ms = FETCH_WAIT_MS  # noqa: SLF001  read at its start; Faust has no setting
+                return consumer
 
         class Transport(driver.Transport):
             pass
@@ -125,6 +146,7 @@ class Stream:
             value_serializer="raw",
             key_serializer="raw",
             web_enabled=False,
+            datadir=folder,
             store="memory://",
             topic_disable_leader=True,
             topic_allow_declare=False,
@@ -137,6 +159,7 @@ class Stream:
             consumer_auto_offset_reset="earliest",
             consumer_metadata_max_age_ms=5000,
             broker_max_poll_records=500,
+            consumer_max_fetch_size=FETCH_BYTES,
             table_standby_replicas=1,
         )
         app.transport = Transport(brokers, app)

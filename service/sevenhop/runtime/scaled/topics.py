@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from sevenhop.runtime.scaled.reach import only_our_words, why_unreachable
 from sevenhop.settings_scaled import KafkaSettings
 
 CREATE_WITHIN_S = 30.0
@@ -18,6 +19,10 @@ _UNKNOWN = 3  # UNKNOWN_TOPIC_OR_PARTITION
 
 class TopicsError(Exception):
     """The topics do not fit, or Kafka cannot be asked; one line with what to do."""
+
+
+class KafkaAwayError(TopicsError):
+    """No broker answers now; one may later."""
 
 
 class Topics(msgspec.Struct, frozen=True):
@@ -52,7 +57,7 @@ def partition_of(cluster: str, partitions: int) -> int:
     Where all of a cluster lies; the same for ever and in every process.
 
     >>> [partition_of(name, 24) for name in ("prod-eu", "prod-us", "lab")]
-    [20, 1, 21]
+    [0, 4, 17]
     """
     return int.from_bytes(sha256(cluster.encode()).digest()[:8]) % partitions
 
@@ -82,12 +87,25 @@ def tls_of(settings: KafkaSettings) -> ssl.SSLContext | None:
     """
     if settings.security != "tls":
         return None
+    # In this order, and each alone: what ssl raises names no file.
+    for name, path in (("ca", settings.ca), ("certificate", settings.certificate), ("key", settings.key)):
+        try:
+            if path is not None:
+                path.open("rb").close()
+        except OSError as error:
+            raise TopicsError(f"kafka.{name}: {path}: {error.strerror}") from None
     try:
         context = ssl.create_default_context(cafile=str(settings.ca) if settings.ca else None)
-        if settings.certificate and settings.key:
-            context.load_cert_chain(settings.certificate, settings.key)
     except OSError as error:
-        raise TopicsError(f"kafka: a TLS file cannot be used: {error}") from None
+        raise TopicsError(f"kafka.ca: {settings.ca}: no certificate in PEM form: {error}") from None
+    try:
+        if settings.certificate and settings.key:
+            context.load_cert_chain(settings.certificate, settings.key, password="")
+    except (OSError, ValueError) as error:
+        raise TopicsError(
+            f"kafka.certificate and kafka.key: {settings.certificate}, {settings.key}: not a pair in PEM form, without "
+            f"a passphrase: {error}"
+        ) from None
     return context
 
 
@@ -97,6 +115,7 @@ async def prepare(settings: KafkaSettings) -> Topics:
 
     Raises:
         TopicsError: With everything that does not fit, a line each.
+        KafkaAwayError: No broker answers.
     """
     from aiokafka.admin import AIOKafkaAdminClient
     from aiokafka.errors import KafkaError
@@ -104,9 +123,15 @@ async def prepare(settings: KafkaSettings) -> Topics:
     topics = topics_of(settings)
     admin = AIOKafkaAdminClient(**client_options(settings), request_timeout_ms=10_000)
     try:
-        await admin.start()
+        with only_our_words():
+            await admin.start()
     except (KafkaError, OSError, ValueError) as error:
-        raise TopicsError(
+        with only_our_words():
+            await admin.close()
+            why = await why_unreachable(settings, client_options(settings))
+        if why is not None:
+            raise (TopicsError if why.is_settings else KafkaAwayError)(why.text) from None
+        raise KafkaAwayError(
             f"kafka: {', '.join(settings.servers)}: {type(error).__name__}: {error}; check kafka.servers"
         ) from None
     try:

@@ -19,13 +19,14 @@ import msgspec
 import redis.asyncio as aioredis
 
 from sevenhop.core.alerts.rule import Rule
-from sevenhop.core.events import Event
+from sevenhop.core.events import Event, Outcome, Recalled, RulebookLoaded, StepDone
 from sevenhop.runtime.codec import Answered, RecordError, read
 from sevenhop.runtime.scaled.cell import Parts
 from sevenhop.runtime.scaled.dead_letters import DeadLetters
 from sevenhop.runtime.scaled.hands import Waiting
 from sevenhop.runtime.scaled.partition import Incoming, Partition, PoisonError
 from sevenhop.runtime.scaled.reader import ReadError, ends_of, read_range
+from sevenhop.runtime.scaled.signing import check_signature
 from sevenhop.runtime.scaled.stream import Stream
 from sevenhop.runtime.scaled.topics import Topics, partition_of
 from sevenhop.settings_scaled import KafkaSettings, RuntimeSettings
@@ -34,6 +35,9 @@ from sevenhop.stores.redis_fence import Fence, FencedError
 log = logging.getLogger("sevenhop.worker")
 
 READ_AGAIN_S = 1.0
+
+_OWN = (StepDone, Outcome, Recalled, RulebookLoaded)
+"""Events that a worker makes itself, of what it did; from a topic they are forged."""
 
 
 class WorkerError(Exception):
@@ -89,6 +93,7 @@ class Worker:
     ) -> None:
         self._kafka = kafka
         self._clusters = frozenset(runtime.clusters)
+        self._decision_key = runtime.decision_key.get_secret_value()
         self._topics = topics
         self._parts = parts
         self._client = client
@@ -104,6 +109,7 @@ class Worker:
         self.kept = 0
         self._standing: list[Event] = []
         self.on_partition: list[Callable[[Partition], None]] = []
+        self.reports: list[Callable[[], dict[str, Any]]] = []  # what others add to `doctor`
 
     @property
     def dead_letters(self) -> dict[str, int]:
@@ -230,9 +236,14 @@ class Worker:
         cluster = ""
         if (topic, record.offset) not in partition.skipped:
             try:
-                found = read(record.value, _headers(record.headers))
+                headers = _headers(record.headers)
+                found = read(record.value, headers)
                 cluster = found.cluster
                 self._check_place(cluster, partition.number)
+                if isinstance(found.event, _OWN):
+                    # Nobody else may say what came of a step, or what a channel shows.
+                    raise RecordError(f"an event of the unknown kind {type(found.event).__name__}: ours, of no edge")
+                check_signature(self._decision_key, cluster, found.event, record.value, headers)
                 if isinstance(found.event, Answered):
                     self.answers.answered(found.event)
                 else:

@@ -43,7 +43,6 @@ class NodeGpus(msgspec.Struct, frozen=True, kw_only=True):
     What the series say of one node.
 
     Attributes:
-        xids: Key of the GPU to the last XID.
         xid_counts: (key of the GPU, XID) to how many there were lately.
     """
 
@@ -51,7 +50,6 @@ class NodeGpus(msgspec.Struct, frozen=True, kw_only=True):
     readings: tuple[GpuReading, ...]
     has_holders: bool
     driver: str = ""
-    xids: dict[Key, int] = {}
     xid_counts: dict[tuple[Key, int], int] = {}
 
 
@@ -90,14 +88,11 @@ def new_xids(before: NodeGpus | None, now: NodeGpus) -> list[tuple[str, str, int
     """
     (PCI address, UUID, XID) of what is new since the look before.
 
-    DCGM keeps the last XID of a GPU until it is started anew; when it came is not told.  So one that already stands
-    there at the first look is told too: the GPU may be gone since an hour.
+    By their counts, where the exporter has them.  The last XID alone is in the readings: whether it is a new one only
+    shows against what was known before, over restarts of ours too.
     """
     pci = {reading.uuid: reading.pci for reading in now.readings}
     found: dict[tuple[str, int], None] = {}
-    for key, xid in now.xids.items():
-        if xid and (before is None or before.xids.get(key) != xid):
-            found[key[1], xid] = None
     for (key, xid), count in now.xid_counts.items():
         if before is not None and count > before.xid_counts.get((key, xid), 0):
             found[key[1], xid] = None
@@ -111,7 +106,7 @@ def to_xid(node: str, found: tuple[str, str, int], at: datetime, epoch: int, seq
 
 def _read_node(node: str, gpus: Mapping[Key, list[Series]]) -> NodeGpus:
     readings = []
-    xids: dict[Key, int] = {}
+    xids: dict[str, int] = {}
     counts: dict[tuple[Key, int], int] = {}
     driver = ""
     has_pods = False
@@ -132,7 +127,8 @@ def _read_node(node: str, gpus: Mapping[Key, list[Series]]) -> NodeGpus:
             elif not _is_blank(each.value):
                 values[each.name] = each.value
         if _XID in values:
-            xids[key] = int(values[_XID])
+            # Series of instances repeat what is their GPU's.
+            xids[key[1]] = max(int(values[_XID]), xids.get(key[1], 0))
         driver = labels.get("DCGM_FI_DRIVER_VERSION", driver)
         has_pods = has_pods or bool(holders)
         # Its labels are empty, or one of several, where a device is shared or cut up: nobody, or unknown?
@@ -143,13 +139,13 @@ def _read_node(node: str, gpus: Mapping[Key, list[Series]]) -> NodeGpus:
         GpuReading(index=part.index, uuid=part.parent, product=part.product, pci=part.pci)
         for part in {each.parent: each for each in readings if each.parent and each.parent not in parents}.values()
     ]
+    readings = [msgspec.structs.replace(each, last_xid=xids.get(each.uuid)) for each in readings]
     readings.sort(key=lambda reading: (reading.index, reading.parent, reading.uuid))
     return NodeGpus(
         node=node,
         readings=tuple(readings),
         has_holders=has_pods and not is_vague,
         driver=driver,
-        xids=xids,
         xid_counts=counts,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -24,6 +24,10 @@ EMIT_S = 10.0
 """Longer than that behind, and the agents had better keep what they have."""
 
 MAX_SAID = 1000
+
+CLOCKS_AGREE = timedelta(seconds=2)
+CLOCKS_DIFFER = timedelta(seconds=15)
+"""More than a request may take on its way: it is the clock, and somebody should set it."""
 
 STATUS: Mapping[Refusal, int] = {
     Refusal.NO_TOKEN: 401,
@@ -65,6 +69,7 @@ class GpuPush:
         self._emit_s = emit_s
         self._said: dict[tuple[str, Refusal], None] = {}
         self._epochs: dict[str, tuple[int, int]] = {}  # node to the agent's epoch and ours, of nodes that are verified
+        self._clocks: dict[str, timedelta] = {}  # of nodes that are verified: ahead of ours, where they differ
         self.taken = 0
         self.refused: dict[Refusal, int] = dict.fromkeys(Refusal, 0)
 
@@ -77,7 +82,11 @@ class GpuPush:
         refused = {reason.value: count for reason, count in self.refused.items() if count}
         said = ", ".join(f"{reason} {count}" for reason, count in refused.items())
         problems = [f"GPU samples refused since the start: {said}; the log says whose"] if said else []
-        return {"taken": self.taken, "refused": refused, "problems": problems}
+        if self._clocks:
+            node = max(self._clocks, key=lambda node: abs(self._clocks[node]))
+            others = f", and {len(self._clocks) - 1} more differ" if len(self._clocks) > 1 else ""
+            problems.append(f"the clock of {node} is {_off(self._clocks[node])}{others}: set it (NTP)")
+        return {"taken": self.taken, "refused": refused, "clocks_off": len(self._clocks), "problems": problems}
 
     async def take(self, request: web.Request) -> web.Response:
         """One request."""
@@ -126,9 +135,24 @@ class GpuPush:
             skew = now - (event.at if batch.sent_at is None else batch.sent_at)
             if isinstance(event, GpusSampled):
                 events.append(msgspec.structs.replace(event, epoch=epoch, received_at=event.at + skew))
+            elif skew > CLOCKS_DIFFER:
+                # The core sets right what lies in the future; a clock that is behind it cannot tell from lateness.
+                events.append(msgspec.structs.replace(event, epoch=epoch, at=event.at + skew))
             else:
                 events.append(msgspec.structs.replace(event, epoch=epoch))
+        if batch.sent_at is not None:
+            self._compare(batch.node, batch.sent_at - now)
         return events
+
+    def _compare(self, node: str, ahead: timedelta) -> None:
+        """Say once that a node's clock is off, and once that it is right again."""
+        if abs(ahead) > CLOCKS_DIFFER:
+            if node not in self._clocks:
+                said = "the clock of %s is %s; what it tells is taken by our time: set it (NTP)"
+                log.warning(said, node, _off(ahead))
+            self._clocks[node] = ahead
+        elif abs(ahead) <= CLOCKS_AGREE and self._clocks.pop(node, None) is not None:
+            log.info("the clock of %s agrees with ours again", node)
 
     def _epoch(self, node: str, agents: int) -> int:
         """
@@ -152,5 +176,12 @@ class GpuPush:
         log.warning("GPU samples from %s refused (%s): %s", remote, error.reason.value, error)
 
 
+def _off(ahead: timedelta) -> str:
+    return f"{abs(ahead.total_seconds()):.0f} s {'ahead of' if ahead > timedelta(0) else 'behind'} ours"
+
+
 def _answer(status: int, body: Any) -> web.Response:
-    return web.Response(status=status, body=msgspec.json.encode(body), content_type="application/json")
+    answer = web.Response(status=status, body=msgspec.json.encode(body), content_type="application/json")
+    if status == STATUS[Refusal.BEHIND]:
+        answer.force_close()  # a Service chooses by connection: the next one may find the replica that works
+    return answer

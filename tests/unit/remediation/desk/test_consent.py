@@ -11,7 +11,7 @@ from sevenhop.core.objects.cluster import Namespace
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.remediation.action import Cordon, EvictPod, ObjectRef
 from sevenhop.core.remediation.case import Case, Stage
-from sevenhop.core.remediation.consent import REMEDIATION, refusal_for
+from sevenhop.core.remediation.consent import REMEDIATION, refusal_for, refusal_in
 from sevenhop.core.remediation.permit import Purpose
 from sevenhop.core.remediation.plan import Plan
 from sevenhop.core.remediation.questions import targets_of
@@ -95,3 +95,31 @@ def test_the_guards_hear_of_it(where: str, action: EvictPod | Cordon) -> None:
 
     assert before.opted_out
     assert not back.opted_out
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        (None, ""),
+        ("allow", ""),
+        ("off", 'Node n says sevenhop.dev/remediation: "off"; remove it to allow'),
+        (
+            "No",
+            (
+                'Node n says sevenhop.dev/remediation: "No", which is not a word of ours (allow, off) and is taken as '
+                "off; remove it to allow"
+            ),
+        ),
+    ],
+)
+def test_a_no_in_words(word: str | None, said: str) -> None:
+    """Where it stands, what it says, and what would help; a misspelt word is told apart from ours."""
+    assert refusal_in({} if word is None else {REMEDIATION: word}, "Node n") == said
+
+
+def test_a_pod_that_is_not_known_is_spoken_for_by_its_namespace() -> None:
+    """Nothing of it but its place is needed for that; and without a namespace nobody speaks."""
+    state = world("namespace", NO).state
+    assert refusal_for(state, ObjectRef("Pod", "prod", "unknown")).startswith("Namespace prod")
+    assert refusal_for(state, ObjectRef("Deployment.apps", "prod", "chat")).startswith("Namespace prod")
+    assert refusal_for(state, ObjectRef("Node", "", "unknown")) == ""

@@ -11,6 +11,7 @@ from sevenhop.core.effects import Role
 from sevenhop.core.events import StepResult, Verb
 from sevenhop.core.incidents.members import Member
 from sevenhop.core.remediation.plan import Answer, NoPlanReason
+from sevenhop.core.remediation.states import PlanState
 from sevenhop.core.remediation.views import describe, plans, runs, safety, shadow
 from tests.builders import at, node, pod
 from tests.unit.remediation.desk.desk_scene import FREE, Scene, lent, settings_of
@@ -152,3 +153,20 @@ def test_one_plan_for_one_pool() -> None:
     assert answer is not None
     assert answer.reason is NoPlanReason.NOT_FIRST
     assert first.id in answer.text
+
+
+def test_how_the_plan_before_ended_is_said_beside_the_next() -> None:
+    """Refused on the way and another one offered: message and thread say what was tried, and why it failed."""
+    scene = Scene(settings_of(replace(FREE, cooldown=timedelta(0)))).begin()
+    first = scene.case()
+    scene.decides(Verb.APPROVE)
+    scene.answers(scene.next_act(), StepResult.REFUSED, "the API server says no (403)")
+    scene.passes(30)
+    second = scene.case()
+    assert (scene.case(first.id).state, second.state) == (PlanState.FAILED, PlanState.PROPOSED)
+    assert second.id != first.id
+    message = scene.sent[-1].message
+    ends = [line.text for line in message.lines if line.label == f"Last plan {first.id}"]
+    assert len(ends) == 1
+    assert "(403)" in ends[0]
+    assert any("(403)" in line and first.id in line for line in message.details)

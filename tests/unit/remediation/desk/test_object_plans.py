@@ -261,9 +261,9 @@ def test_a_cordon_that_helped_is_undone_by_a_person() -> None:
     assert buttons_of(case) == (Verb.UNDO,)
     playbook = replace(CORDON, approvers=("slack:U-ann",))
     event = Decided(at=at(30), request_id="u", person=person("ann", 30), verb=Verb.UNDO, plan_id=case.id, via="slack")
-    decision = decide(case, event, playbook, lambda _: (), at(30))
+    decision = decide(case, event, playbook, lambda _, _purpose: (), at(30))
     assert decision.accepted
     assert decision.case.asked is not None
     assert decision.case.asked.purpose is Purpose.RESTORE
-    again = decide(decision.case, replace(event, request_id="v"), playbook, lambda _: (), at(31))
+    again = decide(decision.case, replace(event, request_id="v"), playbook, lambda _, _purpose: (), at(31))
     assert not again.accepted

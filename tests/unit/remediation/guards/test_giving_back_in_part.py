@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sevenhop.core.facts.schema import Unknown, UnknownReason
 from sevenhop.core.remediation.action import Cordon, ObjectRef
 from sevenhop.core.remediation.guards import refusals
-from sevenhop.core.remediation.guards_question import Question, Switch, Target
+from sevenhop.core.remediation.guards_question import Question, Target
 from sevenhop.core.remediation.permit import GuardName, Purpose
 from tests.guard_questions import DONOR, NODE, mending_plan, passing, plan, scale
 
@@ -33,12 +33,12 @@ def unseen(target: Target) -> Target:
 
 
 def asked(purpose: Purpose, **changes: Changed) -> Question:
-    of = passing(BOTH)
+    of = passing(BOTH, purpose=purpose)
     by_name: dict[str, Changed] = {ref.name: change for ref in (DONOR, OTHER) if (change := changes.get(ref.name))}
     targets = tuple(
         by_name[t.ref.name](t) if t.ref.kind == DONOR.kind and t.ref.name in by_name else t for t in of.targets
     )
-    return replace(of, purpose=purpose, targets=targets)
+    return replace(of, targets=targets)
 
 
 @pytest.mark.parametrize("purpose", [Purpose.UNDO, Purpose.RESTORE, Purpose.EXTEND])
@@ -75,12 +75,6 @@ def test_still_refused(purpose: Purpose, change: dict[str, Changed]) -> None:
 def test_an_end_is_not_written_on_what_is_not_there(question: Question) -> None:
     """An extension writes a date on what gave; without that there is nothing to write on."""
     assert [each.guard for each in refusals(question)] == [GuardName.UNCHANGED]
-
-
-def test_an_end_may_be_written_though_all_is_stopped() -> None:
-    """It changes no capacity, and from an empty store a mark with the old end would give back too early."""
-    question = asked(Purpose.EXTEND)
-    assert refusals(replace(question, switch=Switch(is_on=True), playbook=None, approvals=())) == ()
 
 
 @pytest.mark.parametrize("purpose", [Purpose.UNDO, Purpose.RESTORE, Purpose.EXTEND])

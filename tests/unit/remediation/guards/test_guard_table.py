@@ -14,6 +14,13 @@ from tests.guard_questions import NOW, passing
 
 BEFORE_DOING = set(GuardName)
 BEFORE_GIVING_BACK = {GuardName.SAME_CLUSTER, GuardName.UNCHANGED, GuardName.NOT_WIDER}
+BEFORE_EXTENDING = BEFORE_GIVING_BACK | {
+    GuardName.KILL_SWITCH,
+    GuardName.MODE,
+    GuardName.APPROVED,
+    GuardName.LIMITS,
+    GuardName.OPT_OUT,
+}
 
 
 def test_no_guard_is_missing() -> None:
@@ -31,14 +38,15 @@ def test_no_guard_is_missing() -> None:
         (Purpose.APPLY, BEFORE_DOING),
         (Purpose.UNDO, BEFORE_GIVING_BACK),
         (Purpose.RESTORE, BEFORE_GIVING_BACK),
-        (Purpose.EXTEND, BEFORE_GIVING_BACK),
+        (Purpose.EXTEND, BEFORE_EXTENDING),
         (Purpose.READ_BACK, {GuardName.SAME_CLUSTER}),
     ],
     ids=lambda each: each.value if isinstance(each, Purpose) else "its guards",  # sets have no order to name them by
 )
 def test_which_guards_stand_before(purpose: Purpose, expected: set[GuardName]) -> None:
     """
-    All before doing, trying included; three before giving back and extending; one before looking.
+    All before doing, trying included; those that people decide before extending; three before giving back; one before
+    looking.
     """
     assert {guard.name for guard in GUARDS if purpose in guard.purposes} == expected
 

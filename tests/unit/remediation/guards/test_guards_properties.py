@@ -294,8 +294,8 @@ def test_a_broken_state_is_refused(guard: GuardName, question: Question, data: D
     assert isinstance(judge(broken), Refusal)
 
 
-@given(question=good(), data=st.data(), guards=st.lists(st.sampled_from(GuardName), min_size=1, max_size=4))
-def test_nothing_broken_passes_whatever_else_is_broken(question: Question, data: Data, guards: list[GuardName]) -> None:
+@given(question=good(), data=st.data(), guards=st.sets(st.sampled_from(GuardName), min_size=1, max_size=4))
+def test_nothing_broken_passes_whatever_else_is_broken(question: Question, data: Data, guards: set[GuardName]) -> None:
     """
     Two wrongs never make a right: broken in several ways at once it is refused, and no guard fails over another's.
     """
@@ -303,6 +303,44 @@ def test_nothing_broken_passes_whatever_else_is_broken(question: Question, data:
         question = BREAKS[guard](question, data) if question.playbook is not None else question
 
     assert isinstance(judge(question), Refusal)
+
+
+def _extended(q: Question, data: Data) -> Question:
+    """Nobody agreed to lend for longer, though the plan is approved."""
+    one = data.draw(st.sampled_from(q.extensions))
+    ways = [
+        replace(one, plan_id="other"),
+        replace(one, plan_hash=data.draw(st.text("0123456789abcdef", max_size=64))),
+        replace(one, at=NOW - timedelta(minutes=15) - data.draw(later)),
+        replace(one, at=NOW + timedelta(seconds=5) + data.draw(later)),
+        replace(one, person=replace(one.person, verified_at=None)),
+        replace(one, person=replace(one.person, groups=("slack-group:S2",))),
+        None,
+    ]
+    bad = data.draw(st.sampled_from(ways))
+    rest = tuple(a for a in q.extensions if a != one)
+    return replace(q, extensions=rest if bad is None else (*rest, bad))
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        GuardName.SAME_CLUSTER, GuardName.KILL_SWITCH, GuardName.MODE, GuardName.LIMITS, GuardName.OPT_OUT,
+        GuardName.APPROVED,
+    ],
+    ids=str,
+)  # fmt: skip
+@given(question=good(), data=st.data())
+def test_to_lend_for_longer_is_refused_alike(guard: GuardName, question: Question, data: Data) -> None:
+    """
+    What people and owners decide about taking they decide about keeping, too.
+    """
+    lent = replace(question, purpose=Purpose.EXTEND, state=PlanState.SUCCEEDED, extensions=question.approvals)
+    assert refusals(lent) == ()
+
+    broken = _extended(lent, data) if guard is GuardName.APPROVED else BREAKS[guard](lent, data)
+
+    assert guard in {r.guard for r in refusals(broken)}
 
 
 @given(question=good(), data=st.data(), guard=st.sampled_from(GuardName))

@@ -135,7 +135,42 @@ def test_who_waits_longer_takes_the_room(since: float) -> None:
 def test_who_waits_shorter_does_not() -> None:
     """A younger pod comes later; that it waits too is said."""
     plan = _queue(90).plan(NEEDY)
-    assert any("1 pod behind in the queue could use the room too" in note for note in plan.notes)
+    assert any("1 pod behind in the queue could use the room too: it helps in 1 of 2 cases" in n for n in plan.notes)
+    assert plan.helps_first == (1, 2)
+
+
+def test_in_how_many_cases_it_helps_is_counted() -> None:
+    """Of three who wait behind one alone leaves enough: as the queue stands and with that one first it helps."""
+    world = World()
+    world.nodes(gpu_1=4, gpu_2=4)
+    world.donor("giver", ["gpu-1", "gpu-2"], gpus=4)
+    world.waits("needy", gpus=2)
+    for name, gpus in (("small", 1), ("large", 3), ("whole", 4)):
+        world.waits(name, tier="standard", since=90, gpus=gpus)
+    plan = world.plan(NEEDY)
+    assert plan.helps_first == (2, 5)  # nobody, small, large, whole, all of them
+
+
+def test_alike_pods_behind_are_counted_each() -> None:
+    """Ten equal pods behind are ten cases, and all of them at once is one more."""
+    world = World()
+    world.nodes(gpu_1=2, gpu_2=2)
+    world.donor("giver", ["gpu-1", "gpu-2"])
+    world.waits("needy")
+    world.waits("rival", tier="standard", since=90, pods=10)
+    assert world.plan(NEEDY).helps_first == (1, 12)
+
+
+def test_one_who_comes_first_and_leaves_enough_is_no_warning() -> None:
+    """Room for both is room whoever comes first: nothing is said, and the card is not longer for it."""
+    world = World()
+    world.nodes(gpu_1=4, gpu_2=4)
+    world.donor("giver", ["gpu-1", "gpu-2"], gpus=4)
+    world.waits("needy", gpus=2)
+    world.waits("rival", tier="standard", since=90, gpus=2)
+    plan = world.plan(NEEDY)
+    assert plan.helps_first == (1, 1)
+    assert not any("behind in the queue" in note for note in plan.notes)
 
 
 def test_between_two_departures_somebody_smaller_may_come() -> None:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
+import pytest
+from msgspec.structs import replace
+
+from sevenhop.core.remediation.action import Edit, ObjectRef
+from sevenhop.core.remediation.cards import question_of
+from sevenhop.core.remediation.case import Case, Stage
+from sevenhop.core.remediation.plan import Plan
 from sevenhop.core.remediation.planning import plan_lines
 from sevenhop.core.remediation.planning.words import short_product
+from sevenhop.core.remediation.states import PlanState
 from tests import builders as b
+from tests.guard_questions import NOW, plan, scale
 from tests.unit.remediation.planning.planning_scene import World
 
 NEEDY = (("prod", "needy"), "engine")
@@ -50,3 +59,40 @@ def test_a_plan_says_everything_that_is_agreed_to() -> None:
         "lent for 2 h, then given back",
         "also looked at: prod/ranker/engine (the same tier: critical)",
     ]
+
+
+ROOT = ObjectRef("RayService.ray.io", "batch", "ranker", "uid-root")
+LIVE = ObjectRef("RayCluster.ray.io", "batch", "ranker-live", "uid-live")
+
+
+def _ray(**more: Any) -> Plan:
+    durable = Edit("/spec/rayClusterConfig/workerGroupSpecs/0/replicas", 3, 2)
+    also = ((ROOT, (durable,), ()),)
+    given: dict[str, Any] = {"target": LIVE, "edits": (Edit("/spec/replicas", 3, 2),), "also": also, "marked": ROOT}
+    return plan(scale(3, 2, **(given | more)))
+
+
+def test_every_object_that_is_changed_is_named() -> None:
+    """Beside what is ruled also what makes the change last, each with its fields: a person agrees to all of them."""
+    assert plan_lines(_ray())[1] == (
+        "through RayCluster batch/ranker-live: /spec/replicas 3 → 2 and RayService batch/ranker: "
+        "/spec/rayClusterConfig/workerGroupSpecs/0/replicas 3 → 2"
+    )
+    question = question_of(Case(plan=_ray(), state=PlanState.PROPOSED, since=NOW, stage=Stage.DECISION))
+    assert question.endswith("Changes: RayCluster batch/ranker-live, RayService batch/ranker")
+
+
+def test_where_only_the_mark_stands_is_named() -> None:
+    """An object that gets nothing but our annotation is written to all the same."""
+    only_marked = _ray(also=())
+    assert plan_lines(only_marked)[1].endswith("3 → 2 and RayService batch/ranker: its mark")
+    question = question_of(Case(plan=only_marked, state=PlanState.PROPOSED, since=NOW, stage=Stage.DECISION))
+    assert "RayService batch/ranker" in question
+
+
+def test_in_how_many_cases_it_helps_is_in_the_question() -> None:
+    """Who says yes sees it in the dialog, not only in the notes; where it helps whoever comes first nothing is said."""
+    case = Case(plan=plan(), state=PlanState.PROPOSED, since=NOW, stage=Stage.DECISION)
+    assert "cases" not in question_of(case)
+    warned = replace(case, plan=replace(case.plan, helps_first=(1, 2)))
+    assert "helps in 1 of 2 cases of who is tried first" in question_of(warned)

@@ -137,7 +137,10 @@ class Binding:
         # Which nodes become emptier is only known where the victims are.
         freed = () if tried.helps[1] > 1 else self._nodes_of(victims)
         scales = [each for each in actions if isinstance(each, Scale)]
-        notes = dict.fromkeys((*self._part(), *self._in_queue(candidate, victims, served), *self._cost(candidate.cuts)))
+        behind = self._behind(candidate, victims)
+        helps_first = self._search.cases_of_first(candidate, behind) if behind else (1, 1)
+        in_queue = self._in_queue(served, len(behind), helps_first)
+        notes = dict.fromkeys((*self._part(), *in_queue, *self._cost(candidate.cuts)))
         notes |= dict.fromkeys(note for cut in candidate.cuts for note in donors[cut.donor].ruler.notes)
         return Plan(
             cluster=self._state.cluster,
@@ -150,6 +153,7 @@ class Binding:
             gpus=gpus,
             lease=asked.playbook.lease,
             helps_in=tried.helps,
+            helps_first=helps_first,
             title=title_of(scales, gpus, asked.need.product, freed),
             considered=considered,
             not_preempted=asked.not_preempted,
@@ -178,17 +182,21 @@ class Binding:
         helped, waiting = len(self._asked.need.pods), self._asked.waiting
         return [] if helped == waiting else [f"helps {helped} of {waiting} pods that wait: more cannot be freed safely"]
 
-    def _in_queue(self, candidate: Candidate, victims: Sequence[Key], served: int) -> list[str]:
+    def _behind(self, candidate: Candidate, victims: Sequence[Key]) -> list[Pod]:
+        """Who waits behind and would take the place if they came first; nobody where it helps even so."""
+        takers = self._simulation.takers(frozenset(victims), self._queue.behind)
+        return takers if takers and not self._search.is_firm(candidate) else []
+
+    def _in_queue(self, served: int, behind: int, helps_first: tuple[int, int]) -> list[str]:
         notes = []
         if served:
             notes.append(f"{others(served)} may be served first; it fits all the same")
         else:
             notes.append("nobody ahead in the scheduler's queue could take the room")
-        behind = self._simulation.takers(frozenset(victims), self._queue.behind)
-        if behind and not self._search.is_firm(candidate):
+        if behind:
             notes.append(
-                f"{count(behind, 'pod')} behind in the queue could use the room too, and might get it if the scheduler "
-                "has these pods in back-off at that moment"
+                f"{count(behind, 'pod')} behind in the queue could use the room too: it helps in {helps_first[0]} of "
+                f"{helps_first[1]} cases of who is tried first, for who was tried a moment ago is in back-off"
             )
         return notes
 

@@ -118,6 +118,25 @@ class Search:
         gone = next(self.gone(choices, 1), frozenset[Key]())
         return self._simulation.outcome(gone, self.waiting(candidate, gone), whoever_first=True).holds
 
+    def cases_of_first(self, candidate: Candidate, behind: Sequence[Pod]) -> tuple[int, int]:
+        """
+        (in how many of how many cases it helps): nobody of these comes first, each of them alone, or all of them.
+
+        Args:
+            behind: Pods that could take a place and are behind in the queue.
+        """
+        choices = self.choices(candidate, [True] * len(candidate.cuts))
+        gone = next(self.gone(choices, 1), frozenset[Key]())
+        waiting = self.waiting(candidate, gone)
+        helps = cases = 1  # as the queue stands; it would not be offered otherwise
+        for alike in self._simulation.by_kind(behind):
+            cases += len(alike)
+            helps += len(alike) * self._simulation.outcome(gone, waiting, first=alike[:1]).holds
+        if len(behind) > 1:
+            cases += 1
+            helps += self._simulation.outcome(gone, waiting, first=behind).holds
+        return helps, cases
+
     # Which sets of replicas
 
     def _picks(self) -> list[Pick]:

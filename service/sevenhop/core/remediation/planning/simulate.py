@@ -58,7 +58,13 @@ class Simulation:
         self._answers: dict[tuple[bool, tuple[Room, ...]], Outcome] = {}
 
     def outcome(
-        self, gone: frozenset[Key], also: Sequence[Pod] = (), *, tell: bool = False, whoever_first: bool = False
+        self,
+        gone: frozenset[Key],
+        also: Sequence[Pod] = (),
+        *,
+        tell: bool = False,
+        whoever_first: bool = False,
+        first: Sequence[Pod] = (),
     ) -> Outcome:
         """
         What becomes of the need if these pods have left, and do not come back.
@@ -69,10 +75,11 @@ class Simulation:
             whoever_first: Pods that are behind in the queue may be served first.  Always so where more than one pod
                 leaves: between two departures somebody smaller may fit already, and who was tried at the first and
                 failed may be in back-off at the second.
+            first: Pods that are behind in the queue and are served before everybody, in this order.
         """
         left = gone | self._leaving
         anybody = whoever_first or sum(self._cluster.where(key) is not None for key in left) > 1
-        early = [pod for pod in also if pod.metadata.key not in left and not self._is_stuck(pod)]
+        early = [pod for pod in (*also, *first) if pod.metadata.key not in left and not self._is_stuck(pod)]
         views = self._changed(left)
         rooms = [self._kinds.room(view, left) for view in views]
         asked = (anybody, tuple(sorted(rooms)))
@@ -99,12 +106,19 @@ class Simulation:
         looked_at = self._cluster.order if len(self._cluster.order) <= _FEW_NODES else views
         return Contest(self._cluster, seats, looked_at, elsewhere).outcome(left)
 
-    def takers(self, gone: frozenset[Key], others: Iterable[Pod]) -> int:
-        """How many of these pods could take a place that these victims leave."""
+    def takers(self, gone: frozenset[Key], others: Iterable[Pod]) -> list[Pod]:
+        """Those of these pods that could take a place that these victims leave."""
         left = gone | self._leaving
         free = [pod for pod in others if not self._is_stuck(pod) and pod.metadata.key not in left]
         rooms = [self._kinds.room(view, left) for view in self._changed(left)]
-        return sum(any(self._kinds.board.fits(self._kinds.of(pod), room) for room in rooms) for pod in free)
+        return [pod for pod in free if any(self._kinds.board.fits(self._kinds.of(pod), room) for room in rooms)]
+
+    def by_kind(self, pods: Iterable[Pod]) -> list[list[Pod]]:
+        """Pods that are alike to the scheduler, together."""
+        found: dict[int, list[Pod]] = {}
+        for pod in pods:
+            found.setdefault(self._kinds.of(pod), []).append(pod)
+        return list(found.values())
 
     def _on_board(
         self, seats: Sequence[Seat], rooms: Sequence[Room], views: Sequence[NodeView], *, tell: bool

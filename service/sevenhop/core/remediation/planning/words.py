@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.state import Slot
-from sevenhop.core.remediation.action import Scale, Steer
+from sevenhop.core.remediation.action import Edit, Scale, Steer
 from sevenhop.core.remediation.plan import Considered, Need, Plan
 
 _MODEL = re.compile(r"^(?:NVIDIA-|Tesla-|AMD-Instinct-|AMD-)?(RTX-[A-Za-z0-9]+|[A-Za-z]*\d+[A-Za-z]*)")
@@ -112,9 +112,15 @@ def considered_line(considered: Sequence[Considered], most: int = 4) -> str:
 
 
 def _path(scale: Scale) -> str:
-    fields = some((f"{edit.pointer} {edit.before} → {edit.after}" for edit in scale.edits), 3)
     where = f"{scale.target}{f' /{scale.subresource}' if scale.subresource else ''}"
-    return f"through {where}: {fields}"
+    parts = [f"{where}: {_fields(scale.edits)}", *(f"{ref}: {_fields(edits)}" for ref, edits, _ in scale.also if edits)]
+    named = {scale.target, *(ref for ref, _, _ in scale.also)}
+    marked = [] if scale.marked in named else [f"{scale.marked}: its mark"]
+    return f"through {' and '.join([*parts, *marked])}"
+
+
+def _fields(edits: Sequence[Edit]) -> str:
+    return some((f"{edit.pointer} {edit.before} → {edit.after}" for edit in edits), 3)
 
 
 def _victims(plan: Plan) -> list[str]:
