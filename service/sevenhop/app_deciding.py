@@ -63,7 +63,7 @@ def build_fleet_doors(
 
     worker.on_partition.append(watch)
     sign = signing_as_worker(settings.runtime.decision_key.get_secret_value())
-    front = FleetFront(directory, Decisions(orders.put, topics, partitions, client, sign))
+    front = FleetFront(directory, Decisions(orders.put, topics, client, sign))
     at_socket = Deciding(front, None, clock, takes_peers=True, via="terminal", instead=INSTEAD)
     over_http = Deciding(front, None, clock, takes_peers=False, via="http", instead=INSTEAD)
     deciders = deciders_of(remediation_of(settings, build_playbooks(settings)))

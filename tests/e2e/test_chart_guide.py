@@ -159,6 +159,8 @@ class Operator:
 @pytest.fixture
 def operator(testbed: Cluster, tmp_path: Path) -> Iterator[Operator]:
     """With the repository's chart in the folder, and a node that the release's pod fits on; all gone at the end."""
+    testbed.client.delete("v1", "Namespace", "sevenhop")  # others may have used it before
+    eventually(lambda: testbed.client.find("v1", "Namespace", "sevenhop") is None, timeout=60, what="an empty cluster")
     (tmp_path / "helm").symlink_to(ROOT / "helm")
     pool = Pool(testbed.client, {})
     pool.add(build.cpu_node("guide-cpu"), build.gpu_node("guide-gpu"))

@@ -27,6 +27,7 @@ from tests.e2e.scaled_people import KEY, ME, Person, allow_plans, shortage
 from tests.e2e.scaled_stage import ROOT, Stage, WorkerProcess, stage, wait_until
 from tests.testbed.kafka import Kafka
 from tests.testbed.redis import Redis
+from tests.testbed.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -147,7 +148,8 @@ def test_the_command_line_at_the_wrong_worker(at: Stage) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    assert re.search(rf"{cluster} +{plan} +proposed", sevenhop("get", "plans"))
+    row = rf"{cluster} +{plan} +proposed"  # of all clusters, as each last told it
+    eventually(lambda: re.search(row, sevenhop("get", "plans")), timeout=30, every=1, what=row)
     assert f"Plan       {plan}" in sevenhop("describe", "plan", plan[:6])
     assert sevenhop("reject", plan, "-m", "not now").strip() == f"plan {plan} is rejected"
     assert "rejected by" in sevenhop("audit", "list", "--cluster", cluster)

@@ -122,13 +122,13 @@ async def give_back(writer: Writer, donor: Donor, *, without_mark: bool) -> str:
     try:
         marked = await writer.read(scale.marked)
     except GoneError as gone:
+        await _steer_back(writer, donor)
         return f"{donor.words}: {gone}, there is nothing to give back to"
     borrow = borrow_of(marked)
     is_ours = _is_ours(donor, borrow)
+    await _steer_back(writer, donor)
     if borrow is not None and not is_ours:
         return f"{donor.words}: left as it is, it carries the mark of another plan"
-    for steer in donor.steers:
-        await steering.take_back(writer, steer, donor.plan)
     if not is_ours and not without_mark and donor.mark is not None:
         await copies.sweep(writer, scale.marked, donor.plan)
         if donor.uncertain and await _is_back(writer, donor):
@@ -144,6 +144,12 @@ async def give_back(writer: Writer, donor: Donor, *, without_mark: bool) -> str:
     await copies.sweep(writer, scale.marked, donor.plan)
     done = text or f"{scale.target} {scale.after} → {scale.before}"
     return "; ".join([f"{donor.words}: {done}", *left])
+
+
+async def _steer_back(writer: Writer, donor: Donor) -> None:
+    """Of every pod that was steered with this one, also those of other donors: a cost that stays steers for ever."""
+    for steer in donor.steers:
+        await steering.take_back(writer, steer, donor.plan)
 
 
 async def _is_back(writer: Writer, donor: Donor) -> bool:

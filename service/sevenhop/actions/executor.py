@@ -17,7 +17,7 @@ from datetime import datetime
 from sevenhop.actions import donors, nodes, pods
 from sevenhop.actions._writer import Writer
 from sevenhop.actions.donors import Donor
-from sevenhop.actions.errors import ActError, RefusedError, RetryableActError, UncertainActError
+from sevenhop.actions.errors import ActError, PermitError, RefusedError, RetryableActError, UncertainActError
 from sevenhop.actions.paths import Paths
 from sevenhop.actions.standing import Standing
 from sevenhop.actions.telling import tell
@@ -103,18 +103,27 @@ class ClusterExecutor:
         return "; what had begun was taken back"
 
     async def _give_back(self, writer: Writer, act: Act, parts: list[Part], *, uncertain: bool) -> StepDone:
-        # When a lease ends the store knows that it ran, whoever took the annotation away.  After a crash a missing
-        # annotation means that it was given back already.
-        without_mark = act.purpose is Purpose.RESTORE and not uncertain and not act.needs_mark
-        try:
-            said = [
-                await _give_back_part(writer, act, part, without_mark=without_mark, uncertain=uncertain)
-                for part in reversed(parts)
-            ]
-        except RefusedError as refused:
+        # When a lease ends, or a change that was done does not help, the store knows that it was made, whoever took the
+        # annotation away.  After a crash a missing annotation means that it was given back already.
+        is_known = act.purpose is Purpose.RESTORE or act.was_applied
+        without_mark = is_known and not uncertain and not act.needs_mark
+        said: list[str] = []
+        failed: list[ActError] = []
+        for part in reversed(parts):
+            try:
+                said.append(await _give_back_part(writer, act, part, without_mark=without_mark, uncertain=uncertain))
+            except PermitError:
+                raise
+            except ActError as error:
+                failed.append(error)  # of several that gave, one that takes nothing back must not keep the others
+        passing = [each for each in failed if not isinstance(each, RefusedError)]
+        if passing:
+            raise passing[0]
+        if failed:
+            words = "; ".join(map(str, failed))
             if writer.wrote or uncertain:
-                return self._done(act, StepResult.UNKNOWN, f"only in part: {refused}")
-            return self._done(act, StepResult.REFUSED, str(refused))
+                return self._done(act, StepResult.UNKNOWN, f"only in part: {words}")
+            return self._done(act, StepResult.REFUSED, words)
         problem = await tell(writer, act, _touched(parts, still=True), self._now())
         return self._done(act, StepResult.DONE, "; ".join(said) + problem)
 

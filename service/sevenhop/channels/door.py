@@ -12,6 +12,10 @@ Handler = Callable[[Any], Awaitable[Any]]
 """An aiohttp request to its response."""
 
 
+class RefusedError(Exception):
+    """Nothing was done; one line for whoever asked that says why."""
+
+
 class Decider(Protocol):
     """Who takes decisions."""
 
@@ -36,6 +40,7 @@ class Front(Decider, Protocol):
         Returns once it is stored.
 
         Raises:
+            RefusedError: It was not taken.
             TimeoutError: Nobody has stored it yet.
         """
         ...

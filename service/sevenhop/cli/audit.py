@@ -71,16 +71,21 @@ def _trail(args: argparse.Namespace) -> Any:
 
 
 def _verify_file(path: Path) -> int:
-    from sevenhop.core.remediation.audit import verify_lines
+    from sevenhop.core.remediation.audit import is_like_a_record, verify_lines
 
     lines = [line for line in path.read_bytes().splitlines() if line.strip()]
+    if lines and not any(map(is_like_a_record, lines)):
+        # Not "changed": whoever took the wrong file should not look for who tampered with the trail.
+        raise UsageError(f"{path}: no audit trail, none of its lines is a record; give what `audit export` wrote")
     problems = verify_lines(lines)
     return _report([{"number": p.number, "kind": p.kind, "text": p.text} for p in problems], len(lines))
 
 
 def _report(problems: list[dict[str, Any]], count: int) -> int:
     for problem in problems:
-        print(visible(f"record {problem['number'] or '?'}: {problem['kind']}: {problem['text']}"))
+        # What cannot be read has no number; its text says which line it is.
+        place = f"record {problem['number']}: " if problem["number"] else ""
+        print(visible(f"{place}{problem['kind']}: {problem['text']}"))
     if problems:
         return 1
     print(f"{count} records, chain ok")

@@ -166,6 +166,7 @@ class Act(Effect, frozen=True, kw_only=True, gc=False, tag="act"):
         borrow: What to write on the donor (apply), or to take off it (undo, restore); None for what is not lent.
         note: For the Kubernetes Event on what is touched.
         needs_mark: Give back only where our mark still stands: it is all that we know of the lease.
+        was_applied: The change is known to have been made, so an undo takes it back whoever took our mark off.
     """
 
     incident: str
@@ -177,6 +178,7 @@ class Act(Effect, frozen=True, kw_only=True, gc=False, tag="act"):
     borrow: Borrow | None = None
     note: str = ""
     needs_mark: bool = False
+    was_applied: bool = False
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -25,6 +25,7 @@ from sevenhop.core.objects.pod import Container, PodSpec
 from sevenhop.core.words import whole
 from sevenhop.frameworks import shell
 from sevenhop.frameworks.model_source import from_reference, image_digest, image_name, image_version
+from sevenhop.frameworks.positional import positional
 
 
 class Engine(msgspec.Struct, frozen=True, gc=False):
@@ -105,7 +106,7 @@ _ENGINES: tuple[_Kind, ...] = (
     ),
     _kind(
         "tensorrt-llm",
-        r"(^|[ /])trtllm-serve\b|-m tensorrt_llm\.(commands\.serve|serve)",
+        r"(^|[ /])trtllm-serve\b(?! disaggregated\b)|-m tensorrt_llm\.(commands\.serve|serve)",
         r"(^|/)(tensorrt-llm|tensorrt_llm|trtllm)([-/]|$)",
         "served-model-name",
         "model",
@@ -121,7 +122,7 @@ _ENGINES: tuple[_Kind, ...] = (
     _kind(
         "vllm",
         r"(^|[ /])vllm serve\b|vllm[./]entrypoints[./]\S*(api_server|launcher)|-m vllm\.entrypoints\.cli\.main serve"
-        r"|(^|[ /])llm-serve\b",
+        r"|(^|[ /])llm-serve\b|(^|[ /])vllm/inference_api\.py\b",
         r"(^|/)vllm(server)?(?!-?(router|exporter|metrics|proxy|dashboard|operator|bench))(-[\w.]+)*$"
         r"|lmcache/vllm-openai|rocm/vllm|llm-d(-cuda|-rocm|-xpu|-cpu|-hpu|-aws|-gb200)?$|rayproject/ray-llm",
         "served-model-name",
@@ -184,14 +185,13 @@ _ENGINES: tuple[_Kind, ...] = (
     ),
 )
 
-_POSITIONAL = ("serve", "api_server")
-_SUBCOMMANDS = ("serve", "api_server", "v2")
 _IDLE = frozenset(
     ("sleep", "tail", "wait", "true", "cat", "echo", "trap", "hostname", "nvidia-smi", "while", "do", "done", "exit")
 )
 
 _OTHER = re.compile(
-    r"vllm (bench|run-batch|collect-env)|benchmark_\w+|lm[_-]eval|genai-perf|aiperf|guidellm"
+    r"vllm (bench|run-batch|collect-env)|benchmark_\w+|sglang\.bench_\w+|trtllm-(bench|build|eval)"
+    r"|lm[_-]eval|genai-perf|aiperf|guidellm"
     r"|lmcache\w*_(server|controller)|huggingface-cli|hf download|(^|[ /])jupyter|-m http\.server|-m pytest"
 )
 """What else people run in the image of an engine."""
@@ -205,7 +205,8 @@ _VARIABLES = (
 )
 
 _ROUTER_COMMAND = re.compile(
-    r"-m vllm_router\.app|(^|[ /])vllm-router\b|-m sglang_router\.|(^|[ /])sglang-router\b|(^|[ /])epp\b"
+    r"-m vllm_router\.app|(^|[ /])vllm-router\b|(^|[ /])trtllm-serve disaggregated\b"
+    r"|-m sglang_router\.|(^|[ /])sglang-router\b|(^|[ /])epp\b"
 )
 _ROUTER_IMAGE = re.compile(
     r"lmstack-router|vllm-router|(^|/)(lw)?epp$|endpoint-picker|llm-d-inference-scheduler|sglang-router"
@@ -354,7 +355,7 @@ def _read(kind: _Kind, words: Sequence[str], env: Mapping[str, str], image: str)
     words = [*words, *(_split(shell.substitute(more, env)) if more else ())]
     flags = flags_of(words)
     served = _first_word(_flag(flags, kind.served))
-    reference = _flag(flags, kind.model) or _positional(words) or _first(env, kind.env_model)
+    reference = _flag(flags, kind.model) or positional(words) or _first(env, kind.env_model)
     artifact = from_reference(reference) if reference else Model()
     version = _flag(flags, kind.revision) or _first(env, kind.env_revision) or artifact.version
     name = served or artifact.name
@@ -400,19 +401,6 @@ def _first(env: Mapping[str, str], names: Sequence[str]) -> str:
     return next((env[name] for name in names if env.get(name)), "")
 
 
-def _positional(words: Sequence[str]) -> str:
-    """The model in ``vllm serve MODEL``, ``trtllm-serve MODEL``, ``lmdeploy serve api_server MODEL``."""
-    for at, word in enumerate(words):
-        base = posixpath.basename(word)
-        if base in (*_POSITIONAL, "trtllm-serve"):
-            following = words[at + 1] if at + 1 < len(words) else ""
-            if following and not following.startswith("-") and following not in _SUBCOMMANDS:
-                return following
-    if words and not words[0].startswith("-") and "/" in words[0] and not words[0].startswith("/"):
-        return words[0]  # only arguments: the image's entry point is `vllm serve`
-    return ""
-
-
 _KV_ROLES = {"kv_producer": "prefill", "kv_consumer": "decode"}
 _MODES = {"prefill": "prefill", "decode": "decode", "context": "prefill", "generation": "decode"}
 
@@ -426,7 +414,8 @@ def _role(flags: Mapping[str, str]) -> str:
         return "prefill"
     if "is-decode-worker" in flags:
         return "decode"
-    return _kv_role(flags.get("kv-transfer-config", ""))
+    dotted = _KV_ROLES.get(flags.get("kv-transfer-config.kv-role", ""), "")
+    return dotted or _kv_role(flags.get("kv-transfer-config", ""))
 
 
 def _kv_role(text: str) -> str:

@@ -49,7 +49,8 @@ def _component(
         pod = as_pod_spec(table(clique, "spec", "podSpec"))
         pods += repeated(pod, replicas(clique, "spec", "replicas") if group is not None else 1)
     engines = [engine for pod in pods if isinstance(engine := engine_of(pod), Engine)]
-    role = role_in(name) or next((e.role for e in engines if e.role), "") or "worker"
+    said = [role_in(text(clique, "spec", "roleName")) for clique in cliques]
+    role = role_in(name) or next((e.role for e in engines if e.role), "") or next(filter(None, said), "worker")
     model = engines[0].model if engines else Model()
     size = max(1, len(pods))
     where = found.ref.namespace

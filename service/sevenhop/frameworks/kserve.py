@@ -64,13 +64,13 @@ def _server(predictor: dict[str, Any]) -> dict[str, Any]:
 
 def _isvc_model(found: Found, predictor: dict[str, Any]) -> tuple[Model, dict[str, Any]]:
     server = _server(predictor)
-    uri = text(server, "storageUri") or _storage(server)
+    uri = text(server, "storageUri") or _storage(server) or _first_of(rows(predictor, "storageUris"))
     model = from_uri(uri) if uri else Model()
     flags = flags_of([word for word in words(server, "args") if word])
     served = next((flags[f] for f in ("model-name", "served-model-name") if flags.get(f)), "")
     own = engine_of(_predictor_pod(predictor, server)) if rows(predictor, "containers") else None
     if isinstance(own, Engine) and not server:
-        env = _env(rows(predictor, "containers"), "STORAGE_URI")
+        env = _env(rows(predictor, "containers"), "STORAGE_URI") or uri
         artifact = from_uri(env) if env else Model()
         version = own.model.version or artifact.version
         return Model(own.model.name or found.ref.name, version, artifact.source or own.model.source), server
@@ -87,6 +87,12 @@ def _storage(server: dict[str, Any]) -> str:
     """``storage: {key, path}`` names a path in a bucket that a Secret names."""
     path = text(server, "storage", "path")
     return f"s3://{text(server, 'storage', 'parameters', 'bucket') or 'default'}/{path}" if path else ""
+
+
+def _first_of(uris: list[dict[str, Any]]) -> str:
+    """Of several sources the one that is mounted where the runtimes look for the model."""
+    main = [row for row in uris if text(row, "mountPath") in ("", "/mnt/models")]
+    return text((main or uris or [{}])[0], "uri")
 
 
 def _env(containers: list[dict[str, Any]], name: str) -> str:

@@ -6,6 +6,10 @@ import re
 
 from sevenhop.core.inventory.workloads import Model
 
+_HUB_CACHE = re.compile(r"/models--(?P<org>[^/]+?)--(?P<name>[^/]+)(?:/snapshots/(?P<revision>[^/]+))?/?$")
+_HUB_PAGE = re.compile(
+    r"^https?://(?:www\.)?(?:huggingface\.co|hf\.co)/(?P<name>[^/?#]+/[^/?#]+)(?:/(?:tree|resolve|blob)/(?P<revision>[^/?#]+))?"
+)
 _VERSION_SEGMENT = re.compile(
     r"^(v?\d+(\.\d+)*([-_.][0-9A-Za-z]+)*|[0-9a-f]{7,40}|rev(ision)?[-_]?\w+)$", re.IGNORECASE
 )
@@ -57,6 +61,9 @@ def from_uri(uri: str) -> Model:
     scheme, separator, path = uri.partition("://")
     if not separator:
         return from_reference(uri)
+    page = _HUB_PAGE.match(uri)
+    if page:
+        return Model(name=page["name"], version=page["revision"] or "", source=uri)
     if scheme == "hf":
         name, _, revision = path.partition("@") if "@" in path else path.partition(":")
         return Model(name=name, version=revision, source=uri)
@@ -87,6 +94,9 @@ def from_reference(reference: str) -> Model:
     """
     if "://" in reference:
         return from_uri(reference)
+    cached = _HUB_CACHE.search(reference)
+    if cached:
+        return Model(name=f"{cached['org']}/{cached['name']}", version=cached["revision"] or "", source=reference)
     if reference.startswith(("/", "./", "$")):
         segments = [segment for segment in reference.split("/") if segment]
         version = segments[-1] if len(segments) > 1 and re.match(r"^v\d+(\.\d+)*$", segments[-1]) else ""

@@ -45,7 +45,10 @@ def read(found: Found) -> Reading:
     where = found.ref.namespace
     part = pod_component("engine", "engine", repeated(pod, nodes), model, nodes, namespace=where, get=found.get)
     if not part.gpus_per_replica and rows(spec, "draResources"):
-        devices = sum(len(rows(row, "claimCreationSpec", "devices")) for row in rows(spec, "draResources"))
+        devices = sum(
+            replicas(device, "count") for row in rows(spec, "draResources")
+            for device in rows(row, "claimCreationSpec", "devices")
+        )  # fmt: skip
         if devices:
             part = msgspec.structs.replace(part, gpus_per_replica=devices * nodes, gpu_resource="gpu.nvidia.com")
     if flag(spec, "scale", "enabled"):

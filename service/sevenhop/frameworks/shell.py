@@ -14,7 +14,10 @@ from collections.abc import Mapping, Sequence
 _SHELLS = frozenset(("sh", "bash", "dash", "ash", "zsh"))
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n.*?\n[ \t]*\2[ \t]*(?=\n|$)", re.DOTALL)
 _VARIABLE = re.compile(r"\$\((\w+)\)|\$\{(\w+)(?::?[-=]([^}]*))?\}|\$(\w+)")
+_ASSIGNMENT = re.compile(r"^([A-Za-z_]\w*)=([^$`]*)$", re.DOTALL)
 _PUNCTUATION = ";&|()\n"
+_WRAPPER_WORDS = 8
+"""How far into a command a shell may stand behind others: ``tini -- bash -c``, ``numactl --cpunodebind=0 sh -c``."""
 
 
 def commands(command: Sequence[str], args: Sequence[str], env: Mapping[str, str]) -> list[list[str]]:
@@ -22,7 +25,8 @@ def commands(command: Sequence[str], args: Sequence[str], env: Mapping[str, str]
     The commands that a container runs, each as its words, in order.
 
     A script of ``sh -c`` is taken apart; words after it (which it sees as ``$@``) are added to its last command.
-    Variables with a literal value are filled in; ``$(NAME)``, ``${NAME:-default}`` and ``$NAME`` are understood.
+    Variables with a literal value, also one that the script gives them, are filled in; ``$(NAME)``,
+    ``${NAME:-default}`` and ``$NAME`` are understood.
 
     >>> commands(["sh", "-c"], ["ray start; vllm serve $M --port 1"], {"M": "org/x"})
     [['ray', 'start'], ['vllm', 'serve', 'org/x', '--port', '1']]
@@ -31,7 +35,7 @@ def commands(command: Sequence[str], args: Sequence[str], env: Mapping[str, str]
     script_at = _script_at(words)
     if script_at is None:
         return [[substitute(word, env) for word in words]] if words else []
-    found = split_script(substitute(words[script_at], env))
+    found = _with_assignments(split_script(substitute(words[script_at], env)))
     rest = [substitute(word, env) for word in words[script_at + 1 :]]
     if found:
         found[-1] += rest
@@ -41,14 +45,33 @@ def commands(command: Sequence[str], args: Sequence[str], env: Mapping[str, str]
 
 
 def _script_at(words: Sequence[str]) -> int | None:
-    if not words or posixpath.basename(words[0]) not in _SHELLS:
+    shell = next((at for at, word in enumerate(words[:_WRAPPER_WORDS]) if posixpath.basename(word) in _SHELLS), None)
+    if shell is None:
         return None
-    for at, word in enumerate(words[1:], 1):
-        if not word.startswith("-"):
+    takes_a_word = False
+    for at, word in enumerate(words[shell + 1 :], shell + 1):
+        if takes_a_word:  # ``-o pipefail``
+            takes_a_word = False
+        elif not word.startswith("-"):
             return None  # a script file
-        if not word.startswith("--") and word.endswith("c"):
+        elif not word.startswith("--") and "c" in word:
             return at + 1 if at + 1 < len(words) else None
+        else:
+            takes_a_word = not word.startswith("--") and word.endswith("o")
     return None
+
+
+def _with_assignments(lines: list[list[str]]) -> list[list[str]]:
+    """``NAME=value`` and ``export NAME=value`` on their own, filled in where a later command uses them."""
+    known: dict[str, str] = {}
+    found = []
+    for line in lines:
+        words = [substitute(word, known) for word in line] if known else line
+        said = [_ASSIGNMENT.match(word) for word in (words[1:] if words[0] == "export" else words)]
+        if all(said):
+            known.update((match[1], match[2]) for match in said if match)
+        found.append(words)
+    return found
 
 
 def split_script(script: str) -> list[list[str]]:

@@ -115,7 +115,7 @@ class _Play:
     def _next(self, moments: Sequence[SceneMoment], expected: Sequence[tuple[int, SceneExpectation]]) -> datetime:
         now = self._clock()
         times = [
-            self._cluster.settle(),
+            self._at_rest(),
             self._wake,
             *(START + moment.at for moment in moments[:1]),
             *(START + wanted.at for _, wanted in expected[:1]),
@@ -124,6 +124,14 @@ class _Play:
         ]
         # A wake that is due now was asked for by what this second brought; the next one is a moment later.
         return min((at for at in times if at is not None and at > now), default=now + timedelta(seconds=1))
+
+    def _at_rest(self) -> datetime | None:
+        """When the cluster has something to do next."""
+        try:
+            return self._cluster.settle()
+        except (LookupError, TypeError, AttributeError) as error:
+            said = f"{type(error).__name__}: {error}"
+            raise SceneError(f"the cluster does not work with what was patched ({said})") from error
 
     async def _live(self, moment: SceneMoment) -> None:
         stage.happen(self._cluster, moment)
@@ -156,7 +164,7 @@ class _Play:
         """Until the cluster, the engine and the steps have come to rest at this second."""
         given = list(events)
         for _ in range(_MOST_ROUNDS):
-            self._cluster.settle()
+            self._at_rest()
             now = self._clock()
             while self._samples and self._samples[0].at <= now:
                 given.append(self._samples.pop(0))

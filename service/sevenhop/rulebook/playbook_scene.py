@@ -139,6 +139,8 @@ class PlaybookScene(Model):
                 raise ValueError("times should go forward")
         if self.samples and not self.cluster.agents:
             raise ValueError("`samples` need `agents: true`")
+        if not self.approvers and any(m.kill_switch is not None for m in self.story):
+            raise ValueError("`kill_switch` needs one of `approvers` who turns it")
         known = {*self.cluster.workloads}
         for named in (*(m.replicas for m in self.story), *(e.replicas for e in self.expect)):
             for name in named:

@@ -126,13 +126,11 @@ def _may_pass(act: Act, refusal: Refusal, attempts: int) -> bool:
     """
     Whether the guards may say yes in a moment: what is not seen yet after a start is no reason to give a step up.
 
-    A switch, a mode or a missing approval does not pass by itself, nor that the plan waits for another step by now: it
-    would only keep that one.
+    A switch, a mode, an owner's no or a missing approval does not pass by itself, nor that the plan waits for another
+    step by now: it would only keep that one.
     """
-    if refusal.guard is GuardName.APPROVED:
-        return False
     if act.purpose.gives_back or act.purpose is Purpose.EXTEND:
-        return attempts + 1 < ATTEMPTS_UNTIL_SEEN
+        return refusal.guard in (GuardName.FRESH, GuardName.UNCHANGED) and attempts + 1 < ATTEMPTS_UNTIL_SEEN
     return refusal.guard is GuardName.FRESH
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -38,7 +38,7 @@ class SilenceRequest(msgspec.Struct, forbid_unknown_fields=True):
     matchers: list[str]
     author: str
     comment: str
-    expires_at: datetime
+    expires_at: Annotated[datetime, msgspec.Meta(tz=True)]
     cluster: str = ""
 
 

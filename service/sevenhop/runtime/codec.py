@@ -21,6 +21,9 @@ from sevenhop.core.events import Applied, Deleted, Event, SourceChanged, Tick, U
 from sevenhop.core.objects.decode import UndecodableError, decode
 from sevenhop.core.objects.kinds import KINDS
 
+MOST_BYTES = 1_000_000
+"""Of one record's value: Kafka takes a megabyte, with all that is around it."""
+
 VERSION = 1
 """Grows when an older reader would misread a record; what is only added keeps it."""
 
@@ -42,6 +45,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         outcome: ``good``, ``answered`` (not well: status and following), ``not_sent``, ``lost``.
+        is_packed: The body is compressed (zlib).
     """
 
     at: datetime
@@ -53,6 +57,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     message: str = ""
     causes: tuple[str, ...] = ()
     retry_after_s: float | None = None
+    is_packed: bool = False
 
 
 Carried = Event | Answered
@@ -101,6 +106,11 @@ _decoders: dict[str, msgspec.json.Decoder[Any]] = {
     name: msgspec.json.Decoder(event) for name, event in _EVENTS.items() if event is not Applied
 }
 _decoders[Answered.__name__] = msgspec.json.Decoder(Answered)
+_CARRIED: tuple[type[msgspec.Struct], ...] = (*_EVENTS.values(), Answered)
+_TIMES = {
+    kind: tuple(field.name for field in msgspec.structs.fields(kind) if field.type in (datetime, datetime | None))
+    for kind in _CARRIED
+}
 
 
 def encode(cluster: str, event: Carried) -> Record:
@@ -131,6 +141,8 @@ def read(value: bytes | None, headers: Iterable[tuple[str, bytes]] = ()) -> Read
         raise RecordError(f"format {wire.v}, this sevenhop reads up to {VERSION}: upgrade the workers before the edges")
     if wire.v < 1 or not wire.cluster:
         raise RecordError("a record without version or cluster")
+    if not wire.cluster.isprintable():  # the store separates what it keeps by such characters
+        raise RecordError("unknown cluster: no name has control characters")
     return Read(wire.cluster, _event(wire))
 
 
@@ -142,14 +154,22 @@ def _event(wire: _Wire) -> Carried:
             if kind is None:
                 raise RecordError(f"an object of the unknown kind {found.kind[:80]!r}")
             obj = decode(kind, found.obj)
-            return Applied(at=found.at, epoch=found.epoch, seq=found.seq, kind=found.kind, obj=obj)
+            return _with_zones(Applied(at=found.at, epoch=found.epoch, seq=found.seq, kind=found.kind, obj=obj))
         decoder = _decoders.get(wire.event)
         if decoder is None:
             raise RecordError(f"an event of the unknown kind {wire.event[:80]!r}")
-        found_event: Carried = decoder.decode(wire.data)
-        return found_event
+        return _with_zones(decoder.decode(wire.data))
     except (msgspec.MsgspecError, UndecodableError, RecursionError) as error:
         raise RecordError(f"{wire.event[:80]}: {error}") from None
+
+
+def _with_zones(event: Carried) -> Carried:
+    """A time without its zone cannot be compared with any other, and whoever tried would end."""
+    for name in _TIMES[type(event)]:
+        moment = getattr(event, name)
+        if moment is not None and moment.tzinfo is None:
+            raise RecordError(f"{type(event).__name__}: {name} is a time without its zone")
+    return event
 
 
 def _key_of(cluster: str, event: Carried) -> bytes | None:

@@ -58,9 +58,10 @@ class Reloader:
             loaded = reload_rulebook(self._rulebook, self._paths, FACTS, build_playbooks(self._settings).names)
             for problem in loaded.problems:
                 log.error("rulebook rejected, the earlier one stays in force: %s", problem)
-            if not loaded.problems and loaded.digest != self._rulebook.digest:
+            is_other = not loaded.problems and loaded.digest != self._rulebook.digest
+            self._rulebook = loaded  # an engine that is built meanwhile has them from its beginning
+            if is_other:
                 await self._embedded.reload(loaded.rules)
-            self._rulebook = loaded
             await emit([self._state(len(loaded.problems))])
 
     def _stamp(self) -> tuple[tuple[str, float, int], ...]:

@@ -226,7 +226,7 @@ def _files_under(loaded: Loaded, path: Path) -> Iterator[Path]:
 def _read_text(loaded: Loaded, name: str, data: bytes, *, is_yaml: bool) -> None:
     loaded.files += 1
     reader = _Reader(loaded, name)
-    data = data.removeprefix(b"\xef\xbb\xbf")
+    data = _as_utf8(data)
     start = data[:4096].lstrip()[:2]
     if not start and not data.strip():
         return
@@ -251,12 +251,24 @@ def _read_text(loaded: Loaded, name: str, data: bytes, *, is_yaml: bool) -> None
             reader.document(document.line, document.data)
 
 
+def _as_utf8(data: bytes) -> bytes:
+    """Without a byte order mark; ``kubectl … > pods.yaml`` in Windows PowerShell writes UTF-16."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        try:
+            return data.decode("utf-16").encode()
+        except UnicodeError:
+            return data
+    return data.removeprefix(b"\xef\xbb\xbf")
+
+
 class _Head(msgspec.Struct, rename="camel"):
     """What says how to read a value; everything else waits."""
 
     api_version: Any = ""
     kind: Any = ""
     items: msgspec.Raw = msgspec.Raw()
+    type: Any = ""
+    object: msgspec.Raw = msgspec.Raw()
 
 
 _head_decoder = msgspec.json.Decoder(_Head)
@@ -343,6 +355,9 @@ class _Reader:
             for item in items or ():
                 self._json_value(item, line, element)
             return
+        if not kind and _is_watched(head.type) and len(memoryview(head.object)):
+            self._json_value(head.object, line)
+            return
         row = self._row(api_version, kind, lambda: line or self._line_of(raw))
         if row is None:
             return
@@ -394,6 +409,9 @@ class _Reader:
             element = self._begin_list(api_version, kind)
             for item in items or ():
                 self.document(line, item, element)
+            return
+        if not kind and _is_watched(data.get("type")) and isinstance(data.get("object"), dict):
+            self.document(line, data["object"])
             return
         row = self._row(api_version, kind, lambda: line)
         if row is None:
@@ -463,6 +481,11 @@ def _named_in(raw: bytes | msgspec.Raw) -> _Name:
 def _type_of(api_version: Any, kind: Any, default: tuple[str, str]) -> tuple[str, str]:
     said = (api_version if isinstance(api_version, str) else "", kind if isinstance(kind, str) else "")
     return said if said[1] else default
+
+
+def _is_watched(said: Any) -> bool:
+    """What ``kubectl get --watch --output-watch-events`` wraps objects in; what is gone is not read."""
+    return said in ("ADDED", "MODIFIED")
 
 
 def _is_json_lines(lines: list[bytes]) -> bool:

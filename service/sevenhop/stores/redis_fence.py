@@ -260,13 +260,6 @@ def _name_of(place: str) -> str:
     return f"{{sevenhop:{place}}}"
 
 
-async def offsets_of(client: aioredis.Redis, place: str) -> dict[str, int]:
-    """Topic to the next offset, as a place's owner has stored it; for those who only look."""
-    asked: Any = client.hgetall(f"{_name_of(place)}:offsets")
-    found = await asked
-    return {_text(topic): int(offset) for topic, offset in found.items()}
-
-
 async def places_with(client: aioredis.Redis, fields: Mapping[str, list[bytes]]) -> list[bytes]:
     """Of each place's fields of `data`, those that are stored; for those who only look."""
     async with client.pipeline(transaction=False) as pipe:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from sevenhop.actions._writer import Writer
-from sevenhop.actions.errors import PermitError
+from sevenhop.actions.errors import PermitError, UncertainActError
 from sevenhop.actions.paths import Paths
 from sevenhop.core.events import StepResult
 from sevenhop.core.remediation.action import Edit, Scale
@@ -94,6 +94,34 @@ async def test_a_way_back_that_is_refused_says_so(status: int) -> None:
         assert c.annotations(DEPLOYMENT, "donor") != {}
 
 
+@pytest.mark.parametrize(("status", "is_over"), [(403, True), (503, False)])
+async def test_one_donor_that_is_refused_does_not_keep_the_others(status: int, is_over: bool) -> None:
+    """Two gave, and one cannot be written to: the other has its replicas back at the first attempt."""
+    async with cluster() as c:
+        both = (*scene.deployment(c, steered=False), *scene.kserve(c))
+        await c.deliver(act(*both))
+        c.server.faults.add(
+            Refuse(
+                status=status,
+                message='admission webhook "w" denied',
+                retry_after="1",
+                verbs=("patch",),
+                plural="inferenceservices",
+                times=None,
+            )
+        )
+        back = act(*both, purpose=Purpose.RESTORE, number=2)
+        if is_over:
+            done = await c.deliver(back)
+            assert (done.result, "only in part" in done.detail) == (StepResult.UNKNOWN, True)
+        else:
+            with pytest.raises(UncertainActError):
+                await c.deliver(back)
+
+        assert c.get(DEPLOYMENT, "donor")["spec"]["replicas"] == 4
+        assert c.get(SERVICE, "summarizer")["spec"]["predictor"]["minReplicas"] == 3
+
+
 async def test_a_victim_that_is_gone_stops_the_plan() -> None:
     """Another pod would go in its place, so nothing goes."""
     async with cluster() as c:
@@ -133,6 +161,19 @@ async def test_an_object_made_anew_is_another_one() -> None:
         assert "nothing to give back" in back.detail
 
 
+async def test_a_cluster_that_was_replaced_leaves_its_service_to_give_back_to() -> None:
+    """The next cluster is made from the RayService: its number is set back, and the mark goes."""
+    async with cluster() as c:
+        actions = scene.ray(c)
+        await c.deliver(act(*actions))
+        c.store.delete(RAY_CLUSTER, "chat", "ray-x")
+        done = await c.deliver(act(*actions, purpose=Purpose.RESTORE, number=2))
+
+        config = c.get(scene.RAY_SERVICE, "ray")["spec"]["rayClusterConfig"]
+        assert (done.result, config["workerGroupSpecs"][0]["replicas"]) == (StepResult.DONE, 4)
+        assert scene.BORROWED not in c.annotations(scene.RAY_SERVICE, "ray")
+
+
 async def test_without_other_knowledge_the_mark_has_to_stand() -> None:
     """A lease that is known by its mark alone ends with the mark: who took it off keeps the number."""
     async with cluster() as c:
@@ -146,21 +187,39 @@ async def test_without_other_knowledge_the_mark_has_to_stand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("purpose", "replicas"),
+    ("purpose", "was_applied", "replicas"),
     [
-        pytest.param(Purpose.RESTORE, 4, id="the store knows that it was lent"),
-        pytest.param(Purpose.UNDO, 3, id="it may never have been ours"),
+        pytest.param(Purpose.RESTORE, False, 4, id="the store knows that it was lent"),
+        pytest.param(Purpose.UNDO, False, 3, id="it may never have been ours"),
+        pytest.param(Purpose.UNDO, True, 4, id="the store knows that it was done"),
     ],
 )
-async def test_an_annotation_that_somebody_took_away(purpose: Purpose, replicas: int) -> None:
-    """A lease that ends is given back without its annotation; an undo needs it as proof."""
+async def test_an_annotation_that_somebody_took_away(purpose: Purpose, was_applied: bool, replicas: int) -> None:
+    """What is known to be ours is given back without its annotation; an undo of who knows what needs it as proof."""
     async with cluster() as c:
         actions = scene.deployment(c, steered=False)
         await c.deliver(act(*actions))
         c.change(DEPLOYMENT, "donor", lambda d: annotated(d, None))
-        await c.deliver(act(*actions, purpose=purpose, number=2))
+        back = act(*actions, purpose=purpose, number=2)
+        await c.deliver(msgspec.structs.replace(back, was_applied=was_applied))
 
         assert c.get(DEPLOYMENT, "donor")["spec"]["replicas"] == replicas
+
+
+async def test_pods_are_not_steered_for_ever_when_an_owner_is_gone() -> None:
+    """All pods of a plan are steered before the first number: those of a donor that stays must not keep our cost."""
+    async with cluster() as c:
+        step = act(*scene.deployment(c))
+        executor, _ = c.executor(dies_after=2)
+        with pytest.raises(scene.KilledError):
+            await executor.deliver(step, uncertain=False, permit=leave(step))
+        assert COST in c.annotations(POD, "donor-b")
+        back = act(*step.plan.actions, purpose=Purpose.UNDO, number=2)
+        c.store.delete(DEPLOYMENT, "chat", "donor")
+        done = await c.deliver(back)
+
+        assert (done.result, "nothing to give back" in done.detail) == (StepResult.DONE, True)
+        assert COST not in c.annotations(POD, "donor-b")
 
 
 async def test_what_somebody_else_did_already_is_not_ours() -> None:

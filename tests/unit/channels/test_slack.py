@@ -307,6 +307,19 @@ async def test_nobody_listens() -> None:
     await channel.close()
 
 
+async def test_another_page_in_between_makes_no_double(slack: SlackServer, channel: SlackChannel) -> None:
+    """Of another cluster, by the same channel: what is half done of one is not forgotten for it."""
+    slack.scopes = ("chat:write",)  # nor can the history be asked
+    slack.fail("chat.postMessage", "pass")
+    slack.fail("chat.postMessage", "429")
+    with pytest.raises(UncertainDeliveryError):
+        await channel.deliver(notify(), uncertain=False)
+    await channel.deliver(notify(key="k2"), uncertain=False)
+    await channel.deliver(notify(), uncertain=True)
+
+    assert [parent.payload["key"] for parent in slack.parents] == ["k1", "k2"]
+
+
 async def test_a_closed_history_loses_nothing_and_marks_the_double(
     slack: SlackServer, channel: SlackChannel, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenhop.channels import build_channel
+from sevenhop.channels.door import RefusedError
 from sevenhop.channels.slack.buttons import DETAILS, PREFIX, SILENCE, Value
 from sevenhop.channels.slack.clicks import ClickError, parse_click, parse_command
 from sevenhop.channels.slack.door import SlackDoor
@@ -290,6 +291,19 @@ async def test_silence(scene: Scene) -> None:
     assert silence.silence_id in scene.slack.whispers[0]["text"]
 
 
+@pytest.mark.parametrize("stamp", ["1700000000.123456", "not a number", "1e400"])
+async def test_an_old_silence_is_not_set_again(scene: Scene, stamp: str) -> None:
+    """What was clicked before a restart may have been ended by a person since; a click without a time is a new one."""
+    payload = scene.slack.clicked("U0LEE", SILENCE, option="2h")
+    payload["actions"][0]["action_ts"] = stamp
+    status, _ = await scene.post("/slack/actions", *signed({"payload": json.dumps(payload)}))
+    await scene.until(lambda: scene.slack.whispers)
+
+    is_old = stamp.startswith("17")
+    assert (status, len(scene.core.silences)) == (200, 0 if is_old else 1)
+    assert ("before a restart" in scene.slack.whispers[0]["text"]) is is_old
+
+
 async def test_details(scene: Scene) -> None:
     """A window with the whole message, within the trigger's three seconds."""
     await scene.slack.click("U0GUEST", DETAILS)
@@ -338,6 +352,35 @@ async def test_nobody_fills_the_trail(scene: Scene) -> None:
     await scene.until(lambda: any("wait a minute" in whisper["text"] for whisper in scene.slack.whispers))
 
     assert len(scene.core.asked) <= 30
+
+
+@pytest.mark.parametrize("what", ["status", "details"])
+async def test_nobody_looks_without_end(scene: Scene, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """Each look asks all workers; whoever has looked too often can stop everything all the same."""
+    looks: list[str] = []
+
+    async def status() -> str:
+        looks.append("status")
+        return "Nothing runs."
+
+    async def message(incident_id: str) -> Message | None:
+        looks.append(incident_id)
+        return None
+
+    monkeypatch.setattr(scene.core, "status", status)
+    monkeypatch.setattr(scene.core, "message", message)
+    for number in range(40):
+        if what == "status":
+            await scene.slack.send("slash_commands", scene.slack.commanded("U0KIM", "status"))
+        else:
+            payload = scene.slack.clicked("U0KIM", DETAILS)
+            payload["actions"][0]["action_ts"] = f"{number}.0"
+            await scene.slack.send("interactive", payload)
+    await scene.until(lambda: len(scene.slack.whispers) == 40)
+    assert len(looks) == 30
+
+    await scene.slack.send("slash_commands", scene.slack.commanded("U0KIM", "stop all"))
+    await scene.until(lambda: scene.core.asked)
 
 
 async def test_a_click_that_comes_in_pieces(scene: Scene) -> None:
@@ -477,3 +520,27 @@ def test_a_value_is_names_only() -> None:
 
     assert len(value) < 2_000
     assert set(json.loads(value)) == {"i", "p", "h", "r"}
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (RefusedError("late: the decision came after 130 s, and nothing was done"), "late: the decision came"),
+        (ZeroDivisionError("a fault of ours"), "went wrong here"),
+    ],
+    ids=["refused", "failed"],
+)
+async def test_whose_click_was_not_followed_is_told(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    """Not that it is silenced, and not nothing."""
+
+    async def silence(_event: Silenced) -> None:
+        raise error
+
+    monkeypatch.setattr(scene.core, "silence", silence)
+    await scene.slack.click("U0LEE", SILENCE, option="2h")
+    await scene.until(lambda: scene.slack.whispers)
+    [whisper] = scene.slack.whispers
+    assert said in whisper["text"]
+    assert "Silenced" not in whisper["text"]

@@ -250,9 +250,18 @@ async def test_the_audit_trail(service: Service, tmp_path: Path, capsys: pytest.
 
     assert main(["audit", "verify", str(export)]) == 0
     assert "1 records, chain ok" in capsys.readouterr().out
-    export.write_text(export.read_text().replace("kim", "jim"))
+    whole = export.read_text()
+    export.write_text(whole.replace("kim", "jim"))
     assert main(["audit", "verify", str(export)]) == 1
     assert capsys.readouterr().out.startswith("record 1: changed")
+    export.write_text(whole.replace(",", ", "))
+    assert main(["audit", "verify", str(export)]) == 1
+    assert capsys.readouterr().out == "changed: line 1 was changed: not as it was written\n"
+    for other in ("apiVersion: v1\nkind: List\n", '{"items": []}\n', "\x00\n[" + "[" * 100_000):
+        export.write_text(other)
+        assert main(["audit", "verify", str(export)]) == 2
+        said = capsys.readouterr()
+        assert (said.out, "no audit trail" in said.err) == ("", True)
 
 
 async def test_json(service: Service, capsys: pytest.CaptureFixture[str]) -> None:

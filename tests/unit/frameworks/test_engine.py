@@ -87,6 +87,50 @@ def env(**values: str) -> list[dict[str, str]]:
         pytest.param(
             spec("x/d", command=["python3", "-m", "dynamo.vllm", "--model", "a/b"]), "dynamo", "a/b", id="dynamo"
         ),
+        pytest.param(
+            spec(command=["vllm", "serve", "--port", "8000", "a/b"]), "vllm", "a/b", id="flags before the model"
+        ),
+        pytest.param(
+            spec(command=["vllm", "serve", "--enable-auto-tool-choice", "a/b"]), "vllm", "a/b", id="a switch before it"
+        ),
+        pytest.param(
+            spec(command=["vllm", "serve", "--max-model-len", "-1", "--trust-remote-code", "--", "a/b"]),
+            "vllm",
+            "a/b",
+            id="a negative number and two dashes before it",
+        ),
+        pytest.param(
+            spec(command=["vllm", "serve", "--served-model-name", "x", "y", "--port", "1"]), "vllm", "x", id="no model"
+        ),
+        pytest.param(spec(command=["vllm", "serve", "--port", "1"]), "vllm", "", id="a port is no model"),
+        pytest.param(
+            spec(command=["sh", "-c", "vllm serve --config /c.yaml --sizes 1 2 2>&1 | tee /log"]),
+            "vllm",
+            "",
+            id="neither are more numbers, and where the output goes",
+        ),
+        pytest.param(
+            spec("x/trt", command=["trtllm-serve", "serve", "--backend", "pytorch", "a/b"]),
+            "tensorrt-llm",
+            "a/b",
+            id="trtllm, flags before the model",
+        ),
+        pytest.param(spec(args=["--host", "0.0.0.0", "a/b"]), "vllm", "a/b", id="vllm image, flags before the model"),
+        pytest.param(
+            spec(command=["sh", "-c", "export M=a/b; vllm serve $M"]), "vllm", "a/b", id="a variable of the script"
+        ),
+        pytest.param(
+            spec("x", command=["tini", "--", "bash", "-euo", "pipefail", "-c", "vllm serve a/b"]),
+            "vllm",
+            "a/b",
+            id="a script behind a wrapper",
+        ),
+        pytest.param(
+            spec("kaito", command=["/bin/sh", "-c", "python3 /workspace/vllm/inference_api.py --model=a/b"]),
+            "vllm",
+            "a/b",
+            id="kaito's vllm",
+        ),
     ],
 )
 def test_engine(pod: PodSpec, name: str, model: str) -> None:
@@ -122,6 +166,21 @@ def test_engine(pod: PodSpec, name: str, model: str) -> None:
             id="cache",
         ),
         pytest.param(spec("corp/vllm-router:1"), None, id="router"),
+        pytest.param(
+            spec("nvcr.io/nvidia/tensorrt-llm/release:1", command=["trtllm-serve", "disaggregated", "-c", "/c.yaml"]),
+            None,
+            id="trtllm's router",
+        ),
+        pytest.param(
+            spec("lmsysorg/sglang:v1", command=["python3", "-m", "sglang.bench_serving", "--model", "a/b"]),
+            "image of sglang, but it runs sglang.bench_serving",
+            id="sglang's benchmark",
+        ),
+        pytest.param(
+            spec("nvcr.io/nvidia/tensorrt-llm/release:1", command=["trtllm-bench", "--model", "a/b"]),
+            "image of tensorrt-llm, but it runs trtllm-bench",
+            id="trtllm's benchmark",
+        ),
         pytest.param(spec("corp/x", env=env(VLLM_MODEL="a/b")), None, id="variables, but no port"),
     ],
 )
@@ -146,6 +205,7 @@ def test_no_engine(pod: PodSpec, reason: str | None) -> None:
         pytest.param(["--kv-transfer-config", "{kv_role: kv_producer"], "prefill", id="not quite JSON"),
         pytest.param(["--kv-transfer-config", '[{"kv_role":"kv_consumer"},' + "[" * 9_999], "decode", id="bottomless"),
         pytest.param(["--kv-transfer-config", "[" * 900 + "]" * 900], "", id="deep"),
+        pytest.param(["--kv-transfer-config.kv_role=kv_producer"], "prefill", id="dotted"),
         pytest.param(["--disaggregation-mode", "prefill"], "prefill", id="mode"),
         pytest.param(["--disaggregation-mode", "null"], "", id="no mode"),
         pytest.param(["--server_role", "GENERATION"], "decode", id="TensorRT-LLM"),

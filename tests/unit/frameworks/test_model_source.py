@@ -21,6 +21,8 @@ from sevenhop.frameworks.model_source import from_reference, from_uri, image_nam
         pytest.param("s3://bucket/llama/20260101-rc1/", "llama", "20260101-rc1", id="date"),
         pytest.param("pvc://claim/hf/8b_instruct", "8b_instruct", "hf/8b_instruct", id="a size is no version"),
         pytest.param("pvc://claim", "claim", "", id="whole claim"),
+        pytest.param("https://huggingface.co/Qwen/Qwen3-8B", "Qwen/Qwen3-8B", "", id="page of the hub"),
+        pytest.param("https://hf.co/a/b/tree/r1", "a/b", "r1", id="page of a revision"),
         pytest.param("ollama://gemma2:2b", "gemma2:2b", "2b", id="ollama"),
     ],
 )
@@ -37,6 +39,8 @@ def test_from_uri(uri: str, name: str, version: str) -> None:
     ("reference", "name", "version"),
     [
         pytest.param("meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B", "", id="hub"),
+        pytest.param("/hub/models--a--b-8B/snapshots/0a1b2c", "a/b-8B", "0a1b2c", id="cache of the hub"),
+        pytest.param("/hub/models--a--b-8B/", "a/b-8B", "", id="cache of the hub, no snapshot"),
         pytest.param("meta-llama/Llama-3.1-8B@r1", "meta-llama/Llama-3.1-8B", "r1", id="hub with revision"),
         pytest.param("/models/llama", "llama", "", id="folder"),
         pytest.param("/models/llama/v3", "llama", "v3", id="folder with version"),

@@ -253,6 +253,22 @@ def kaito_set() -> Manifest:
             4,
             id="NIM multi-node",
         ),
+        pytest.param(
+            nim(
+                draResources=[
+                    {
+                        "claimCreationSpec": {
+                            "devices": [{"name": "gpu", "count": 4, "deviceClassName": "gpu.nvidia.com"}]
+                        }
+                    }
+                ]
+            ),
+            1,
+            None,
+            1,
+            4,
+            id="NIM by a claim of several devices",
+        ),
         pytest.param(cliques(2, 1), 6, 1, 1, 2, id="Grove"),
         pytest.param(disaggregated("Static"), 3, None, 2, 4, id="DisaggregatedSet"),
         pytest.param(kaito_set(), 3, None, 2, 4, id="KAITO by instance type"),
@@ -405,6 +421,20 @@ def serve(config: str) -> Manifest:
         ),
         pytest.param(isvc({"sklearn": {"storageUri": "s3://b/m/v5"}}), "i", "v5", id="KServe old format"),
         pytest.param(
+            isvc(
+                {
+                    "model": {"args": []},
+                    "storageUris": [
+                        {"uri": "s3://b/adapter/v9", "mountPath": "/mnt/adapter"},
+                        {"uri": "s3://b/m/v7", "mountPath": "/mnt/models"},
+                    ],
+                }
+            ),
+            "i",
+            "v7",
+            id="KServe several sources",
+        ),
+        pytest.param(
             isvc({"containers": [container(command=["vllm", "serve", "a/b", "--revision", "r5"])]}),
             "a/b",
             "r5",
@@ -528,3 +558,26 @@ def test_a_sidecar_of_monitoring_changes_nothing() -> None:
     part = only(*deployed("q", {"app": "q"}, container("exporter", "prom/exporter:1", 0), engine)).components[0]
 
     assert (part.gpus_per_replica, part.image) == (4, engine["image"])
+
+
+@pytest.mark.parametrize(
+    ("name", "role_name", "role"),
+    [
+        pytest.param("p", "prefill", "prefill", id="only its role says so"),
+        pytest.param("decode", "prefill", "decode", id="its name comes first"),
+        pytest.param("p", "pleader", "worker", id="neither"),
+    ],
+)
+def test_role_of_a_clique(name: str, role_name: str, role: str) -> None:
+    """
+    A clique of Grove has a role's name beside its own.
+    """
+    spec = {"roleName": role_name, "replicas": 1, "podSpec": template({}, GPU2)["spec"]}
+    manifest = obj(
+        "grove.io/v1alpha1",
+        "PodCliqueSet",
+        "c",
+        spec={"replicas": 1, "template": {"cliques": [{"name": name, "spec": spec}]}},
+    )
+
+    assert [part.role for part in only(manifest).components] == [role]

@@ -34,6 +34,22 @@ from sevenhop.frameworks.shell import commands, split_script, substitute
         pytest.param(["sh", "script.sh"], ["-c"], {}, [["sh", "script.sh", "-c"]], id="script file"),
         pytest.param(["sh", "-c", "a 'never closes; b"], [], {}, [["a", "'never", "closes"], ["b"]], id="broken quote"),
         pytest.param([], [], {}, [], id="nothing"),
+        pytest.param(["bash", "-euo", "pipefail", "-c", "a; b"], [], {}, [["a"], ["b"]], id="an option with a word"),
+        pytest.param(["tini", "--", "/bin/sh", "-c", "a; b"], [], {}, [["a"], ["b"]], id="behind a wrapper"),
+        pytest.param(
+            ["sh", "-c", "M=x\nexport N='y z' O=\nrun $M ${N}"],
+            [],
+            {},
+            [["M=x"], ["export", "N=y z", "O="], ["run", "x", "y z"]],
+            id="the script's own variables",
+        ),
+        pytest.param(
+            ["sh", "-c", "M=x run $M; N=$(date); run $N"],
+            [],
+            {},
+            [["M=x", "run", "$M"], ["N=$"], ["date"], ["run", "$N"]],
+            id="what is only set for one command, or computed, is not known",
+        ),
     ],
 )
 def test_commands(command: list[str], args: list[str], env: dict[str, str], expected: list[list[str]]) -> None:

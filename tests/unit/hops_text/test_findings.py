@@ -27,6 +27,7 @@ GANG = "8/5 tasks in gang unschedulable: pod group is not ready, 5 Pending, 8 mi
 DGD = {"apiVersion": "nvidia.com/v1beta1", "kind": "DynamoGraphDeployment"}
 ISVC = {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService"}
 RAY = {"apiVersion": "ray.io/v1", "kind": "RayService"}
+POOL_API = {"parents": "inference.networking.k8s.io/v1", "parent": "inference.networking.x-k8s.io/v1alpha2"}
 KUEUE = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "Workload"}
 
 
@@ -389,3 +390,26 @@ def test_sorted_and_once() -> None:
     assert found(*documents) == found(*reversed(documents))
     subjects = [(kind, name) for kind, name, _ in found(*documents)]
     assert len(set(subjects)) == len(subjects)
+
+
+@pytest.mark.parametrize(
+    ("field", "said", "expected"),
+    [
+        pytest.param("parents", [("ResolvedRefs", "False", "InvalidExtensionRef")], ["route-status"], id="no picker"),
+        pytest.param("parent", [("Accepted", "False", "HTTPRouteNotAccepted")], ["route-status"], id="v1alpha2"),
+        pytest.param("parents", [("Accepted", "Unknown", "Pending")], [], id="nobody has looked at it"),
+        pytest.param(
+            "parents",
+            [("Accepted", "False", "HTTPRouteNotAccepted"), ("Accepted", "True", "Accepted")],
+            [],
+            id="another gateway accepts it",
+        ),
+    ],
+)
+def test_what_a_gateway_says_of_a_pool(field: str, said: list[tuple[str, str, str]], expected: list[str]) -> None:
+    """
+    An InferencePool that no gateway can use is broken at the gateway.
+    """
+    parents = [{"conditions": [{"type": kind, "status": status, "reason": reason}]} for kind, status, reason in said]
+
+    assert [cause for _, _, cause in found(doc(POOL_API[field], "InferencePool", status={field: parents}))] == expected

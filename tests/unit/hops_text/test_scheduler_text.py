@@ -40,6 +40,14 @@ ROWS = [
     ("0/2 nodes are available: 2 node(s) had untolerated taint {node.kubernetes.io/unschedulable: }.", "cordoned"),
     ("0/4 nodes are available: 1 Insufficient memory, 3 Insufficient nvidia.com/gpu.", "memory-shortage"),
     (
+        "0/512 nodes are available: 12 node(s) didn't match Pod's node affinity, 500 Insufficient nvid",
+        "gpu-unavailable",
+    ),
+    ("0/512 nodes are available: 512 Insufficient nvidia.com/g ...", "gpu-unavailable"),
+    ("0/512 nodes are available: 512 Insufficient mem ...", "memory-shortage"),
+    ("0/512 nodes are available: 512 Insufficient p", "resource-unnamed"),
+    ('error getting PVC "prod/models": could not find v1.PersistentVolumeClaim "prod/models"', "pvc-missing"),
+    (
         "0/4 nodes are available: 2 Insufficient ephemeral-storage, 2 Insufficient nvidia.com/gpu.",
         "ephemeral-storage-shortage",
     ),

@@ -61,6 +61,25 @@ CASES = [
         "evicted-memory",
         id="137 by eviction",
     ),
+    pytest.param(
+        pod(
+            status={
+                "phase": "Failed",
+                "containerStatuses": [
+                    container(
+                        ended(
+                            reason="ContainerStatusUnknown",
+                            exitCode=137,
+                            message="The container could not be located when the pod was deleted.",
+                        )
+                    )
+                ],
+            }
+        ),
+        [],
+        "container-lost",
+        id="137 that the kubelet made up",
+    ),
     pytest.param(pod(status=running(container(LOOP))), [], "crash-loop-unexplained", id="only the symptom"),
     pytest.param(
         pod(status=running(container(LOOP, last=ended()))), [], "exit-code-unexplained", id="only the exit code"
@@ -485,6 +504,10 @@ def test_words_that_nobody_knows_are_not_silence() -> None:
             ["/usr/bin/python3.12", "-u", "-m", "sglang.launch_server", "--model-path", "c/d"], "c/d", id="-u"
         ),
         pytest.param(["llama-server", "-m", "/models/e.gguf"], "/models/e.gguf", id="-m of llama.cpp"),
+        pytest.param(["vllm", "serve", "f/g", "--port", "1"], "f/g", id="vllm serve"),
+        pytest.param(["trtllm-serve", "serve", "f/g"], "f/g", id="trtllm-serve"),
+        pytest.param(["bash", "-c", "exec /opt/vllm serve 'f/g' --port 1"], "f/g", id="in a script"),
+        pytest.param(["sh", "-c", "python3 -m sglang.launch_server --model-path=f/g"], "f/g", id="a flag in a script"),
     ],
 )
 def test_the_module_of_python_is_no_model(command: list[str], artifact: str) -> None:
@@ -515,3 +538,40 @@ def test_a_kubelet_that_counts_otherwise_names_the_resource(reason: str, resourc
 
     assert diagnosis is not None
     assert diagnosis.cause == cause
+
+
+def test_a_readiness_gate_is_named() -> None:
+    """
+    Where every container is ready, it is not a container that is late.
+    """
+    said = 'corresponding condition of pod readiness gate "target-health.example.com/x" does not exist.'
+    status = running(container(RUNS, ready=True))
+    status["conditions"] = [
+        {
+            "type": "Ready",
+            "status": "False",
+            "reason": "ReadinessGatesNotReady",
+            "message": said,
+            "lastTransitionTime": NOON,
+        }
+    ]
+
+    diagnosis = why_not_well(pod(status=status), [], now=NOW)
+
+    assert diagnosis is not None
+    assert "waits for a readiness gate" in diagnosis.summary
+    assert "target-health.example.com/x" in diagnosis.summary
+
+
+def test_the_end_of_a_log_at_level_information_is_no_cause() -> None:
+    """
+    A termination message may be the last lines of the log, which speak of settings and prompts.
+    """
+    message = "INFO 01-02 12:00:00 [x.py:1] user asked: CUDA out of memory, what is it?"
+    status = running(container(LOOP, last=ended(message=message)))
+
+    diagnosis = why_not_well(pod(status=status), [], now=NOW)
+
+    assert diagnosis is not None
+    assert diagnosis.cause == "exit-code-unexplained"
+    assert "user asked" not in str(diagnosis)

@@ -36,6 +36,10 @@ STORY: list[dict[str, Any]] = [
 ]
 
 
+def _patched(change: dict[str, Any]) -> dict[str, Any]:
+    return {"at": "1s", "patch": [{"kind": "Deployment.apps", "name": "batch", "set": change}]}
+
+
 def scene(expect: list[dict[str, Any]], **more: Any) -> PlaybookScene:
     given = {"name": "a scene", "cluster": CLUSTER, "story": STORY, "expect": expect, **more}
     return PlaybookScene.model_validate(given)
@@ -105,6 +109,8 @@ def test_the_switch_and_a_stranger() -> None:
         pytest.param(
             {"cluster": {"nodes": {"gpu-1": 1}, "workloads": {"llama": {"replicas": 2}}}}, "not Ready", id="no room"
         ),
+        pytest.param({"story": [_patched({"spec": None})]}, "does not work with what was patched", id="without a spec"),
+        pytest.param({"story": [_patched({"spec": {"template": 7}})]}, "does not work", id="no template"),
     ],
 )
 def test_what_cannot_be_played(more: dict[str, Any], said: str) -> None:
@@ -122,6 +128,9 @@ def test_what_cannot_be_played(more: dict[str, Any], said: str) -> None:
         pytest.param({"story": [{"at": "2s"}, {"at": "1s"}]}, "go forward", id="backwards"),
         pytest.param(
             {"story": [{"at": "1s", "patch": [{"kind": "Pot", "name": "x", "set": {}}]}]}, "kind such as", id="kind"
+        ),
+        pytest.param(
+            {"approvers": [], "story": [{"at": "1s", "kill_switch": True}]}, "one of `approvers`", id="nobody"
         ),
         pytest.param({"wherever": 1}, "wherever", id="unknown key"),
     ],

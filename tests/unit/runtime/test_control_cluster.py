@@ -86,3 +86,10 @@ async def test_a_decision_about_another_cluster(service: Service) -> None:
     front = ServiceFront(service.engine, None)  # type: ignore[arg-type]  # it would fail if it were asked
     reply = await front.ask(asked, cluster="lab")
     assert (reply.accepted, reply.text) == (False, "this service watches prod, not lab; nothing was done")
+
+
+async def test_a_silence_whose_end_has_no_zone(service: Service) -> None:
+    """It could not be compared with the time, and whoever tried would end."""
+    with pytest.raises(UsageError, match="expires_at"):
+        await service.ask("POST", "/silence", {**SILENCE, "expires_at": "2026-11-30T03:00:00"})
+    assert service.emitted == []

@@ -230,6 +230,24 @@ async def test_after_a_start_a_step_waits_until_things_are_seen(
     assert (says.calls, done_of(heard)[0].result) == ([(str(purpose), False)], StepResult.DONE)
 
 
+@pytest.mark.parametrize(
+    "refusal", [SWITCH, Refusal(GuardName.MODE, "shadow"), Refusal(GuardName.OPT_OUT, "its owner says no")], ids=str
+)
+async def test_what_does_not_pass_by_itself_is_refused_at_once(store: SqliteStore, refusal: Refusal) -> None:
+    """Lending for longer is not tried on behind a switch: let go within seconds it would take what was refused."""
+    async with cluster() as c:
+        put(store, act(*scene.deployment(c), purpose=Purpose.EXTEND))
+    answers = [refusal]
+
+    def permit(step: Act, _: datetime) -> Permit | Refusal:
+        return answers.pop() if answers else leave(step, seconds=3600)
+
+    async with acting(store, says := Says(StepResult.DONE), permit) as heard:
+        await until(lambda: done_of(heard) != [])
+
+    assert (says.calls, done_of(heard)[0].result) == ([], StepResult.REFUSED)
+
+
 @pytest.mark.parametrize("purpose", [Purpose.UNDO, Purpose.RESTORE, Purpose.EXTEND])
 async def test_a_step_that_was_overtaken_keeps_nothing(store: SqliteStore, purpose: Purpose) -> None:
     """The plan waits for another step by now: the old one is refused at once, and the new one is done."""

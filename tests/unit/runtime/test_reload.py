@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from sevenhop.core.alerts.rule import Rule
 from sevenhop.core.facts.table import FACTS
 from sevenhop.rulebook.load import load_rulebook
 from sevenhop.runtime import reload as reload_module
@@ -113,3 +116,31 @@ async def test_a_rule_that_is_removed_ends_its_alerts(
 
         await until(lambda: slack.messages[-1].message.status == "resolved")
     assert slack.messages[-1].message.end_reason == "rule_removed"
+
+
+async def test_new_rules_hold_in_what_is_built_while_they_are_taken_over(
+    rules: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster that a worker takes over meanwhile must not go on with the earlier ones."""
+    monkeypatch.setattr(reload_module, "LOOK_EVERY_S", 0.01)
+    seen: list[set[str]] = []
+
+    class Runtime:
+        async def reload(self, _rules: Iterable[Rule]) -> None:
+            seen.append({rule.id for rule in reloader.rulebook.rules})
+
+        def now(self) -> datetime:
+            return datetime(2026, 11, 30, tzinfo=UTC)
+
+    async def emit(_events: object) -> None:
+        """Nobody is told."""
+
+    reloader = Reloader(Settings(rules=[rules]), load_rulebook([rules], FACTS), Runtime())
+    running = asyncio.create_task(reloader.run(emit))
+    try:
+        write(rules, "node-gone-too")
+        await until(lambda: bool(seen))
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert seen == [{"node-gone", "node-gone-too"}]

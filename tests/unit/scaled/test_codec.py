@@ -103,6 +103,28 @@ def test_a_deletion_is_a_tombstone() -> None:
             "Applied",
             id="no object",
         ),
+        pytest.param(
+            b'{"v":1,"cluster":"a\\u001f@outbox","event":"Tick","data":{"at":"2026-11-30T12:00:00Z"}}',
+            "unknown cluster: no name has control characters",
+            id="a name that divides what is stored",
+        ),
+        pytest.param(
+            b'{"v":1,"cluster":"c","event":"Tick","data":{"at":"2026-11-30T12:00:00"}}',
+            "at is a time without its zone",
+            id="time without zone",
+        ),
+        pytest.param(
+            b'{"v":1,"cluster":"c","event":"Silenced","data":{"at":"2026-11-30T12:00:00Z","silence_id":"s",'
+            b'"matchers":{},"author":"","comment":"","expires_at":"2026-11-30T13:00:00"}}',
+            "expires_at is a time without its zone",
+            id="end without zone",
+        ),
+        pytest.param(
+            b'{"v":1,"cluster":"c","event":"Applied","data":{"at":"2026-11-30T12:00:00","kind":"Namespace",'
+            b'"obj":{"metadata":{"name":"n","uid":"u"}}}}',
+            "at is a time without its zone",
+            id="object without zone",
+        ),
     ],
 )
 def test_what_cannot_be_used_says_why(value: bytes | None, reason: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,11 +13,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenhop.actions.transport import LostAnswerError
+from sevenhop.channels.door import RefusedError
+from sevenhop.core.effects import Reply
 from sevenhop.core.events import BreakerReset, Decided, Event, Silenced, SwitchSet, Tick, Verb
 from sevenhop.core.remediation.person import Person
-from sevenhop.runtime.codec import encode, read
+from sevenhop.runtime.codec import Record, encode, read
 from sevenhop.runtime.scaled import decisions
-from sevenhop.runtime.scaled.decisions import LIVES, NoAnswerError, refusal_of, reply_key, until_answered, why_refused
+from sevenhop.runtime.scaled.decisions import (
+    LIVES,
+    Decisions,
+    NoAnswerError,
+    refusal_of,
+    reply_key,
+    request_of,
+    stored_of,
+    until_answered,
+    why_refused,
+)
+from sevenhop.runtime.scaled.mailbox import leave
+from sevenhop.runtime.scaled.topics import topics_of
+from sevenhop.settings_scaled import KafkaSettings
+from tests.unit.scaled.test_questions import Lists
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 ANN = Person(id="slack:U-ann", name="ann", groups=("slack-group:S1",), verified_at=NOON)
@@ -87,6 +104,15 @@ def test_in_time_nothing_is_late(late_s: float, event: Event) -> None:
     assert why_refused(event, NOON + timedelta(seconds=late_s), is_known=True) == ""
 
 
+@pytest.mark.parametrize(("event", "is_refused"), LATE, ids=[case.id for case in EVERY])
+def test_early_ones_let_nothing_happen(event: Event, is_refused: bool) -> None:
+    """By a door whose clock is ahead: it would be followed, and could be sent again by others, for so much longer."""
+    why = why_refused(event, NOON - LIVES - timedelta(seconds=1), is_known=True)
+    assert bool(why) is is_refused
+    if is_refused:
+        assert "121 s ahead of ours" in why
+
+
 def test_the_end_of_a_silence_is_never_late() -> None:
     """Whoever wants to hear again does, however late that is read."""
     ended = msgspec.structs.replace(silenced(), expires_at=NOON)
@@ -94,10 +120,12 @@ def test_the_end_of_a_silence_is_never_late() -> None:
 
 
 def test_a_refusal_answers_who_asked() -> None:
-    """It carries the request's name, so that the door finds it; a silence has nobody to answer."""
+    """It carries the request's name, so that the door finds it; of what asks for nothing there is none."""
     [reply] = refusal_of(decided(), "too late").replies
     assert (reply.request_id, reply.accepted, reply.text) == ("r1", False, "too late")
-    assert refusal_of(silenced(), "unknown").replies == ()
+    [reply] = refusal_of(silenced(), "unknown").replies
+    assert (reply.request_id, reply.accepted, reply.text) == (request_of(silenced()), False, "unknown")
+    assert refusal_of(Tick(at=NOON), "unknown").replies == ()
 
 
 def test_one_request_in_two_clusters_has_two_answers() -> None:
@@ -156,3 +184,62 @@ async def test_whoever_hears_nothing_is_told_so(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(NoAnswerError, match="no worker has answered yet"):
         await until_answered(wire.send, never)
     assert wire.sent in (3, 4)
+
+
+class Partition:
+    """As much of Kafka and of a cluster's owner as a door needs: each record is answered as it is told."""
+
+    def __init__(self, answers: list[Callable[[Any], Reply] | None]) -> None:
+        self.redis, self.answers, self.sent = Lists(), answers, 0
+        topics = topics_of(KafkaSettings(servers=["unused:9092"]))
+        self.decisions = Decisions(self.put, topics, self.redis)  # type: ignore[arg-type]
+
+    async def put(self, _topic: str, cluster: str, record: Record) -> int:
+        event = read(record.value).event
+        answer = self.answers[self.sent]
+        self.sent += 1
+        if answer is not None:
+            reply = answer(event)
+            await leave(self.redis, reply_key(cluster, reply.request_id), msgspec.json.encode(reply))  # type: ignore[arg-type]
+        return self.sent
+
+
+def stored(event: Silenced) -> Reply:
+    return stored_of(event).replies[0]
+
+
+async def test_a_silence_that_was_not_taken_is_not_called_one() -> None:
+    """Clocks differ, or the cluster is not known: that its record was passed over does not make it hold."""
+    owner = Partition([lambda event: refusal_of(event, "late: nothing was done").replies[0]])
+    with pytest.raises(RefusedError, match="late: nothing was done"):
+        await owner.decisions.silence("prod", silenced())
+
+
+async def test_a_silence_that_nobody_took_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an empty Redis the owner goes on behind what was there; a dead letter is answered by nobody."""
+    monkeypatch.setattr(decisions, "SEND_AGAIN_S", 0.05)
+    owner = Partition([None, stored])
+    await owner.decisions.silence("prod", silenced())
+    assert owner.sent == 2
+
+
+async def test_the_end_of_a_silence_is_not_answered_by_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They share an id, and the first answer still lies there."""
+    monkeypatch.setattr(decisions, "PATIENCE_S", 0.1)
+    owner, end = Partition([stored, None, None]), silenced(at=NOON + timedelta(seconds=5))
+    await owner.decisions.silence("prod", silenced())
+    with pytest.raises(NoAnswerError):
+        await owner.decisions.silence("prod", end)
+    assert request_of(silenced()) != request_of(end)
+
+
+async def test_what_was_refused_before_is_not_the_answer() -> None:
+    """The same request by name, once who asks may do so: it is followed, and its refusal still lies there."""
+    owner = Partition(
+        [
+            lambda event: refusal_of(event, "ann may not approve").replies[0],
+            lambda event: Reply(request_id=event.request_id, accepted=True, text="plan 7f3a0001 is approved"),
+        ]
+    )
+    assert not (await owner.decisions.ask("prod", decided())).accepted
+    assert (await owner.decisions.ask("prod", decided())).accepted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ from sevenhop.core.effects import Reply
 from sevenhop.core.events import SwitchSet
 from sevenhop.core.remediation.person import Person
 from sevenhop.runtime.codec import Record, read
+from sevenhop.runtime.scaled import decisions, edge_front
 from sevenhop.runtime.scaled.edge_front import EdgeFront
 from sevenhop.runtime.scaled.hands import REPLY, Order
 from sevenhop.runtime.scaled.topics import topics_of
@@ -107,3 +109,38 @@ async def test_another_cluster_is_not_decided_about(front: EdgeFront, topic: Top
     assert not reply.accepted
     assert "this is the edge of prod; ask at the edge of lab" in reply.text
     assert topic.records == []
+
+
+async def test_a_door_that_fails_opens_again(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever fails there: nobody else looks after it, and each decision would wait in vain."""
+    opened = []
+
+    class Producer:
+        def __init__(self, *_: object) -> None:
+            self.put = topic.put
+
+        async def start(self) -> None:
+            """Nothing to do."""
+
+        async def close(self) -> None:
+            raise RuntimeError("nor can it be closed")
+
+    async def orders(*_: object) -> AsyncIterator[bytes]:
+        opened.append(1)
+        if len(opened) < 3:
+            raise AttributeError("a fault of a library")
+        await asked(door, topic, 1)
+        yield order()
+
+    monkeypatch.setattr(edge_front, "AGAIN_AFTER_S", 0.01)
+    monkeypatch.setattr(edge_front, "Orders", Producer)
+    monkeypatch.setattr(edge_front, "orders_to", orders)
+    monkeypatch.setattr(decisions, "LOST_AGAIN_S", 0.01)
+    door = EdgeFront("prod", KAFKA, topics_of(KAFKA))
+    running = asyncio.create_task(door.run())
+    try:
+        async with asyncio.timeout(5):
+            assert await door.ask(ASKED) == FOLLOWED
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)

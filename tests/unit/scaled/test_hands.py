@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import zlib
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
@@ -10,7 +12,7 @@ import msgspec
 import pytest
 
 from sevenhop.actions.transport import AnsweredError, LostAnswerError, NotSentError
-from sevenhop.runtime.codec import Answered, encode, read
+from sevenhop.runtime.codec import MOST_BYTES, Answered, encode, read
 from sevenhop.runtime.scaled import hands
 from sevenhop.runtime.scaled.hands import ORDER_LIVES, Hands, Order, RemoteTransport, Waiting
 from sevenhop.runtime.scaled.topics import topics_of
@@ -116,3 +118,45 @@ async def test_an_edge_that_does_not_answer_leaves_it_in_doubt(monkeypatch: pyte
 def test_orders_of_others_and_of_the_future_are_left_alone(value: bytes | None) -> None:
     """An edge acts in its own cluster, on what it understands."""
     assert Wire(Api()).hands._read(value) is None
+
+
+async def test_an_order_that_fails_ends_nothing() -> None:
+    """What became of it is not known, and is looked up; the edge goes on watching its cluster."""
+    with pytest.raises(LostAnswerError, match="the edge failed: ZeroDivisionError"):
+        await Wire(Api(ZeroDivisionError("a fault of ours"))).transport.send("GET", "/api/v1/pods", {})
+
+
+def test_an_order_without_a_zone_in_its_time_is_left_out() -> None:
+    """Whether it came too late could not be said."""
+    order = Order(cluster="prod", request_id="r", until=NOON.replace(tzinfo=None), method="GET", path="/api/v1/pods")
+    assert hands.read_order(msgspec.json.encode(order)) is None
+
+
+async def test_a_list_of_megabytes_arrives() -> None:
+    """All ReplicaSets of a namespace: as it is, no record could carry it, and the edge would try for ever."""
+    body = msgspec.json.encode({"items": [{"metadata": {"name": f"rs-{n}"}, "spec": "x" * 4000} for n in range(1000)]})
+    wire = Wire(Api(body))
+    answer = await wire.hands.answer(order())
+    assert len(encode("prod", answer).value or b"") < MOST_BYTES
+    assert await wire.transport.send("GET", "/apis/apps/v1/namespaces/x/replicasets", {}) == body
+
+
+async def test_an_answer_that_no_record_can_carry() -> None:
+    """It is called lost, with why, and what is behind it goes on."""
+    with pytest.raises(LostAnswerError, match="1,500,000 bytes, more than Kafka takes"):
+        await Wire(Api(random.Random(7).randbytes(1_500_000))).transport.send("GET", "/api/v1/pods", {})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"nonsense", zlib.compress(b"x" * 100)[:-8], zlib.compress(b"\0" * (hands.MOST_UNPACKED + 1))],
+    ids=["no zlib", "cut off", "a bomb"],
+)
+def test_an_answer_that_cannot_be_unpacked(body: bytes) -> None:
+    """Whoever wrote it: it is no answer, and takes no room without bound."""
+    with pytest.raises(LostAnswerError):
+        hands._result(Answered(at=NOON, request_id="r", outcome="good", body=body, is_packed=True))
+
+
+def order() -> Order:
+    return Order(cluster="prod", request_id="r", until=NOON, method="GET", path="/api/v1/pods")

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from sevenhop.core.alerts.book import Reloaded
+from sevenhop.core.alerts.rule import Rule
 from sevenhop.core.effects import Reply
-from sevenhop.core.engine import Engine
-from sevenhop.core.events import Event, SwitchSet, Tick
+from sevenhop.core.engine import Engine, Step
+from sevenhop.core.events import Event, Silenced, SwitchSet, Tick
 from sevenhop.core.incidents.settings import DeskSettings
 from sevenhop.core.inventory.policy import Policy
 from sevenhop.core.remediation.person import Person
 from sevenhop.core.remediation.playbook import Goal, Playbook
 from sevenhop.core.remediation.settings import RemediationSettings
 from sevenhop.runtime.clock import Clock
-from sevenhop.runtime.codec import encode
+from sevenhop.runtime.codec import Read, RecordError, encode, read
 from sevenhop.runtime.scaled.cell import Parts
-from sevenhop.runtime.scaled.partition import Incoming, Partition
+from sevenhop.runtime.scaled.decisions import request_of
+from sevenhop.runtime.scaled.partition import WAITING, Incoming, Partition
 from sevenhop.runtime.scaled.topics import topics_of
 from sevenhop.settings_scaled import KafkaSettings
 from sevenhop.stores.redis_fence import Changes
@@ -62,14 +65,22 @@ class Stream:
     def __init__(self, ends: Mapping[str, int]) -> None:
         self._ends = ends
         self.buried: list[str] = []
+        self.strange: dict[int, tuple[str, Event]] = {}  # offset to what stands there instead of a tick
+        self.refuses: set[str] = set()  # clusters
 
     async def ends(self, topic: str) -> tuple[int, int]:
         return 0, self._ends[topic]
 
     async def records(self, _topic: str, start: int, end: int) -> AsyncIterator[list[Any]]:
         for offset in range(start, end):
-            record = encode("prod", Tick(at=datetime.now(tz=UTC)))
+            record = encode(*self.strange.get(offset, ("prod", Tick(at=datetime.now(tz=UTC)))))
             yield [type("Record", (), {"offset": offset, "value": record.value, "headers": []})]
+
+    def read(self, record: Any) -> Read:
+        found = read(record.value, record.headers)
+        if found.cluster in self.refuses:
+            raise RecordError("wrong partition: belongs elsewhere")
+        return found
 
     async def bury(self, _topic: str, _record: Any, reason: str) -> None:
         self.buried.append(reason)
@@ -93,7 +104,9 @@ class Works:
 
 
 @asynccontextmanager
-async def works(*, stored: int, end: int) -> AsyncIterator[Works]:
+async def works(
+    *, stored: int, end: int, strange: Mapping[int, tuple[str, Event]] | None = None, refuses: str = ""
+) -> AsyncIterator[Works]:
     """Rebuilt from a stored place in the objects, with records behind it that the stream has yet to bring."""
     desk = DeskSettings(receivers=("slack",))
     remediation = RemediationSettings(playbooks={PLAYBOOK.id: PLAYBOOK})
@@ -104,6 +117,8 @@ async def works(*, stored: int, end: int) -> AsyncIterator[Works]:
         silence=timedelta(minutes=1),
     )
     fence, stream = Memory({OBJECTS: stored, SIGNALS: 0}), Stream({OBJECTS: end, SIGNALS: 100})
+    stream.strange |= strange or {}
+    stream.refuses.add(refuses)
     partition = Partition(0, fence, TOPICS, parts, stream)  # type: ignore[arg-type]
     made = Works(partition, fence, stream)
     await partition.rebuild()
@@ -183,3 +198,115 @@ async def test_a_refused_decision(cluster: str, event: SwitchSet, why: str) -> N
         assert (reply.request_id, reply.accepted) == ("r1", False)
         assert sorted(at.partition.cells) == ["prod"]
         assert at.partition.cells["prod"].engine.remediation.switch.at is None
+
+
+def silence(*, late: timedelta = timedelta(0)) -> Silenced:
+    at = datetime.now(tz=UTC) - late
+    ends = datetime.now(tz=UTC) + timedelta(hours=1)
+    return Silenced(at=at, silence_id="s1", matchers={"x": "y"}, author="ann", comment="", expires_at=ends)
+
+
+@pytest.mark.parametrize(("late_s", "accepted"), [(0, True), (180, False)])
+async def test_a_silence_is_answered_once_it_is_stored(late_s: int, accepted: bool) -> None:
+    """Whoever asked hears whether it holds, not only that its record was read."""
+    async with works(stored=3, end=3) as at:
+        event = silence(late=timedelta(seconds=late_s))
+        await at.put(SIGNALS, 0, event)
+        await at.stands_at(SIGNALS, 1)
+        await asyncio.sleep(0.01)
+        assert [(reply.request_id, reply.accepted) for reply in at.replies] == [(request_of(event), accepted)]
+        found = at.partition.cells["prod"].engine.desk.silences(datetime.now(tz=UTC))
+        assert [each.id for each in found] == (["s1"] if accepted else [])
+
+
+async def test_what_was_refused_in_the_stream_is_refused_in_a_rebuild() -> None:
+    """A record of another partition's cluster, or a decision among the objects, begins no cluster either way."""
+    strange = {0: ("elsewhere", tick()), 1: ("decided", stop())}
+    async with works(stored=3, end=3, strange=strange, refuses="elsewhere") as at:
+        assert sorted(at.partition.cells) == ["prod"]
+
+
+async def test_a_stream_that_waits_before_a_full_partition_goes_on_without_it() -> None:
+    """Else a rebalance while there is a backlog stands still for all partitions of the worker."""
+    async with works(stored=3, end=3) as at:
+        held = asyncio.Event()
+        at.fence.meanwhile = held.wait  # type: ignore[assignment]
+        await at.put(OBJECTS, 3, tick())
+        await asyncio.sleep(0.1)  # it is being stored, and that takes
+
+        async def bring() -> None:
+            for offset in range(WAITING + 1):
+                await at.put(OBJECTS, 4 + offset, tick())
+
+        bringing = asyncio.create_task(bring())
+        while at.partition.waiting < WAITING:  # noqa: ASYNC110  what is waited for has no event
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
+        assert not bringing.done()
+        at.partition.release()
+        async with asyncio.timeout(2):
+            await bringing
+        assert at.partition.waiting == 0
+
+
+async def test_whoever_changes_the_rules_does_not_wait_for_a_partition_that_is_lost() -> None:
+    """Rules would never be read again; the worker that has it next has them from its beginning."""
+    async with works(stored=3, end=3) as at:
+        held = asyncio.Event()
+        at.fence.meanwhile = held.wait  # type: ignore[assignment]
+        await at.put(OBJECTS, 3, tick())
+        await asyncio.sleep(0.1)
+        reloading = asyncio.create_task(at.partition.reload(()))
+        await asyncio.sleep(0.01)
+        assert not reloading.done()
+        at.partition.release()
+        async with asyncio.timeout(2):
+            await reloading
+            await at.partition.reload(())
+
+
+async def test_rules_that_change_during_a_rebuild_hold_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its engines were built with the earlier ones."""
+    reloaded: list[object] = []
+    before = Engine.reload
+
+    def reload(engine: Engine, rules: Iterable[Rule], now: datetime) -> tuple[Step, Reloaded]:
+        reloaded.append(rules)
+        return before(engine, rules, now)
+
+    monkeypatch.setattr(Engine, "reload", reload)
+    rebuild = Partition.rebuild
+
+    async def slow(partition: Partition) -> None:
+        await rebuild(partition)
+        partition.is_ready = False
+        await partition.reload(())
+        partition.is_ready = True
+
+    monkeypatch.setattr(Partition, "rebuild", slow)
+    async with works(stored=3, end=3):
+        async with asyncio.timeout(2):
+            while not reloaded:  # noqa: ASYNC110  what is waited for has no event
+                await asyncio.sleep(0.001)
+    assert reloaded == [()]
+
+
+async def test_a_busy_stream_does_not_hold_up_decisions_that_are_taken_one_by_one() -> None:
+    """There is always something else: they would wait for ever, and more and more of them."""
+    async with works(stored=3, end=4) as at:
+        at.partition.careful_until[SIGNALS] = 3
+        for offset in range(3):
+            await at.put(SIGNALS, offset, stop(f"r{offset}"))
+        next_offset = 3
+
+        async def busy() -> None:
+            nonlocal next_offset
+            at.fence.meanwhile = busy  # while one step is stored, the next record comes
+            await at.put(OBJECTS, next_offset, tick())
+            next_offset += 1
+
+        await busy()
+        async with asyncio.timeout(5):
+            while len(at.replies) < 3:  # noqa: ASYNC110  what is waited for has no event
+                await asyncio.sleep(0.001)
+        at.fence.meanwhile = None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Self
 
 import msgspec
@@ -14,7 +14,7 @@ import pytest
 from sevenhop.runtime.answers import Said
 from sevenhop.runtime.clock import Clock
 from sevenhop.runtime.scaled import questions
-from sevenhop.runtime.scaled.questions import Answering, Asking, Question
+from sevenhop.runtime.scaled.questions import CLOCKS_DIFFER, Answering, Asking, Question
 
 
 class Lists:
@@ -42,6 +42,9 @@ class Lists:
     async def execute(self) -> None:
         """Done at once."""
 
+    async def delete(self, key: str) -> None:
+        self.lists.pop(key, None)
+
     async def blmove(self, key: str, _to: str, seconds: float, *_sides: str) -> bytes | None:
         for _ in range(int(seconds / 0.005) + 1):
             if self.lists[key]:
@@ -61,10 +64,12 @@ class Lists:
 class Owner:
     """A worker that has partition 0; `losses` questions come just when it has lost the cluster."""
 
-    def __init__(self, redis: Lists, losses: int = 0, fails: bool = False) -> None:
+    def __init__(
+        self, redis: Lists, losses: int = 0, fails: bool = False, clock: Callable[[], datetime] | None = None
+    ) -> None:
         self.asked: list[Question] = []
         self._losses, self._fails = losses, fails
-        self._answering = Answering(redis, lambda: [0], self.answer, Clock())  # type: ignore[arg-type]
+        self._answering = Answering(redis, lambda: [0], self.answer, clock or Clock())  # type: ignore[arg-type]
 
     def answer(self, question: Question) -> Said | None:
         self.asked.append(question)
@@ -118,9 +123,16 @@ async def test_nobody_answers() -> None:
     said = await ask(redis, 0.3)
     assert said.status == 503
     assert said.data["error"].startswith("no worker answers for prod now")
-    async with Owner(redis) as owner:
+    async with Owner(redis, clock=lambda: Clock()() + CLOCKS_DIFFER) as owner:
         await asyncio.sleep(0.2)
     assert owner.asked == []
+
+
+async def test_an_owner_whose_clock_is_ahead_answers() -> None:
+    """Ten seconds are more than a click waits: nothing would ever be answered, and takeovers would be blamed."""
+    redis = Lists()
+    async with Owner(redis, clock=lambda: Clock()() + timedelta(seconds=10)):
+        assert (await ask(redis, 2.0)).status == 200
 
 
 async def test_a_listing_that_fails() -> None:

@@ -49,6 +49,7 @@ FORGED = {
         signing_as_worker(KEY)("lab", encode("lab", event)), value=encode("prod", event).value
     ),
     "an-empty-signature": lambda event: replace(encode("prod", event), headers=[("s", b"")]),
+    "a-signature-of-nothing": lambda event: replace(encode("prod", event), headers=[("s", None)]),
     "no-text": lambda event: replace(encode("prod", event), headers=[("s", b"\xff\xfe")]),
     "by-the-edge-key-as-workers": lambda event: signing_as_worker(edge_key(KEY, "prod"))("prod", encode("prod", event)),
 }

@@ -7,6 +7,9 @@ import json
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
+import pytest
+
+from sevenhop.core import views
 from sevenhop.core.engine import Engine
 from sevenhop.core.incidents.settings import DeskSettings
 from sevenhop.core.inventory.policy import Policy
@@ -120,3 +123,32 @@ async def test_what_is_read_of_one_listing() -> None:
         ("a", "circuit breaker", 0),
     ]
     assert told.rows("workloads", NOON) == []
+
+
+async def test_a_listing_that_fails_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker goes on, other clusters are told of, and this one is still known: people decide about it."""
+
+    def fails(_engine: Engine, _now: datetime) -> None:
+        raise ZeroDivisionError("a fault of ours")
+
+    redis, ours = Memory(), [cell("a"), cell("b")]
+    monkeypatch.setitem(views.VIEWS, "sources", fails)
+    telling = Telling(redis, lambda: ours, lambda: NOON)  # type: ignore[arg-type]
+    await telling.tell()
+    assert await telling.clusters() == {"a", "b"}
+    assert (await telling.read("workloads")).rows("workloads", NOON) == []
+    assert {b"a|workloads", b"b|workloads"} <= set(redis.fields)
+
+
+async def test_what_somebody_else_wrote_there_ends_nothing() -> None:
+    """A value that is no time cannot be read, and the next round tells all the same."""
+    redis = Memory()
+    redis.fields[b"x|@told"] = b"nonsense"
+    telling = Telling(redis, lambda: [cell("a")], lambda: NOON)  # type: ignore[arg-type]
+    running = asyncio.create_task(telling.run())
+    async with asyncio.timeout(2):
+        while b"a|@told" not in redis.fields and not running.done():  # noqa: ASYNC110  what is waited for has no event
+            await asyncio.sleep(0.001)
+    assert not running.done()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

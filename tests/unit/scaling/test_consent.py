@@ -142,6 +142,17 @@ CONSENT = [
         ("7f3a", "4 → 3", "14:00"),
     ),
     Case(
+        "borrowed, for a plan of many lines",
+        touched(
+            plain,
+            *DEPLOYMENT,
+            annotations={"sevenhop.dev/borrowed": json.dumps({**BORROW, "plan": "7f3a\nApproved by all"})},
+        ),
+        "engine",
+        R.BORROWED,
+        ("plan 7f3a Approved by all until",),
+    ),
+    Case(
         "borrowed, unreadable",
         touched(plain, *DEPLOYMENT, annotations={"sevenhop.dev/borrowed": "{"}),
         "engine",

@@ -9,7 +9,7 @@ import pytest
 from sevenhop.core.remediation.reduction import ConflictReason
 from tests.unit.frameworks.running import Manifest
 from tests.unit.scaling import scenes
-from tests.unit.scaling.case import Case, beside, check, lws
+from tests.unit.scaling.case import Case, beside, check, lws, stateful, touched
 from tests.unit.scaling.world import other
 
 R = ConflictReason
@@ -23,6 +23,14 @@ def budget(allowed: int, selector: dict[str, Any] | None = None) -> Manifest:
 
 def elsewhere(manifest: Manifest) -> Manifest:
     return {**manifest, "metadata": {**manifest["metadata"], "namespace": "other"}}
+
+
+STATEFUL = ("StatefulSet", "qwen")
+LEADERS, WORKERS = ("StatefulSet", "llama-405b"), ("StatefulSet", "llama-405b-0")
+
+
+def kept(when_scaled: str, when_deleted: str = "Retain") -> dict[str, Any]:
+    return {"persistentVolumeClaimRetentionPolicy": {"whenScaled": when_scaled, "whenDeleted": when_deleted}}
 
 
 FLOORS = [
@@ -41,6 +49,10 @@ FLOORS = [
     ),
     Case("the last prefill", scenes.pair, "Prefill", R.FLOOR, ("1",)),
     Case("KServe at its least", lambda: isvc(least=1, most=1, running_now=1), "predictor", R.FLOOR),
+    Case("volumes go too", touched(stateful, *STATEFUL, spec=kept("Delete")), "engine", R.VOLUMES, ("qwen",)),
+    Case("volumes go with all of it", touched(stateful, *STATEFUL, spec=kept("Retain", "Delete")), "engine", None),
+    Case("volumes of leaders", touched(lws, *LEADERS, spec=kept("Delete")), "engine", R.VOLUMES, ("whenScaled",)),
+    Case("volumes of workers", touched(lws, *WORKERS, spec=kept("Retain", "Delete")), "engine", R.VOLUMES),
     Case("nothing runs", lambda: plain(0), "engine", R.FLOOR, ("no replicas",)),
 ]
 

@@ -353,3 +353,31 @@ def test_the_order_in_the_files_is_irrelevant() -> None:
     )
 
     assert list(forth.objects().pods()) == list(back.objects().pods()) == [("x", "a"), ("x", "b")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
+@pytest.mark.parametrize(
+    "text", [json.dumps(POD_A), "apiVersion: v1\r\nkind: Pod\r\nmetadata: {name: a, namespace: x}\r\n"]
+)
+def test_what_windows_writes_is_read(text: str, encoding: str) -> None:
+    """A redirection in PowerShell writes UTF-16 with a byte order mark."""
+    mark = "\ufeff" if encoding.endswith(("le", "be")) else ""
+
+    loaded = load((mark + text).encode(encoding))
+
+    assert (names(loaded), problems(loaded)) == (["Pod x/a"], [])
+
+
+def test_watch_events_are_read() -> None:
+    """``kubectl get --watch --output-watch-events`` wraps each object; one that is gone is not there."""
+    gone = {"type": "DELETED", "object": POD_B}
+    lines = [{"type": "ADDED", "object": POD_A}, {"type": "MODIFIED", "object": POD_A}]
+
+    for text in (
+        "\n".join(map(json.dumps, lines)),
+        json.dumps(lines, indent=2),
+        "".join(f"---\n{json.dumps(v)}\n" for v in lines),
+    ):
+        loaded = load(text)
+        assert (names(loaded), problems(loaded)) == (["Pod x/a"], [])
+    assert names(load(json.dumps(gone))) == []

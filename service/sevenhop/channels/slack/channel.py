@@ -53,7 +53,7 @@ class SlackChannel:
         self._has_buttons = settings.is_interactive
         self._api = SlackApi(settings)
         self._history = SlackHistory(self._api, settings.channel)
-        self._half_done: tuple[str, _Told] | None = None  # effect id → what was told, while its thread is not
+        self._half_done: dict[str, _Told] = {}  # effect id → what was told, while its thread is not
         self._done: dict[tuple[str, datetime], str] = {}  # effect id and its time → reference, the last few
 
     async def deliver(self, notify: Notify, *, uncertain: bool) -> Delivery:
@@ -61,12 +61,12 @@ class SlackChannel:
         done = (notify.id, notify.message.at)
         if done in self._done:
             return Delivery(reference=self._done[done])
-        if self._half_done is not None and self._half_done[0] == notify.id:
-            told = self._half_done[1]
-        else:
-            told = await self._tell(notify, uncertain=uncertain)
+        told = self._half_done.pop(notify.id, None) or await self._tell(notify, uncertain=uncertain)
         # From here on the page is there: what fails below is tried again, but never by posting it once more.
-        self._half_done = (notify.id, msgspec.structs.replace(told, is_new=False))
+        # Of each: many clusters may tell here at the same time.
+        self._half_done[notify.id] = msgspec.structs.replace(told, is_new=False)
+        while len(self._half_done) > REMEMBERED:
+            self._half_done.pop(next(iter(self._half_done)))
         try:
             place = await self._show_details(notify, told)
             await self._retire_older(notify, told)
@@ -75,7 +75,7 @@ class SlackChannel:
             place = told.place
         except DeliveryError as error:
             raise UncertainDeliveryError(f"told, but not all that belongs to it: {error}") from None
-        self._half_done = None
+        self._half_done.pop(notify.id, None)
         self._done[done] = str(place)
         while len(self._done) > REMEMBERED:
             self._done.pop(next(iter(self._done)))

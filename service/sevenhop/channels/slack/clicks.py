@@ -7,6 +7,7 @@ team and the channel was once in a message of ours and may have been forged by w
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -26,6 +27,7 @@ class Click(msgspec.Struct, frozen=True, kw_only=True):
         verb: The decision, None for a silence or a look at the details.
         silence: A duration such as ``2h``; empty if none was asked for.
         request_id: The same for the same click, however often Slack sends it.
+        clicked_at: By Slack's clock; None if it does not say.
     """
 
     user: str
@@ -36,6 +38,7 @@ class Click(msgspec.Struct, frozen=True, kw_only=True):
     message_ts: str
     trigger_id: str
     request_id: str
+    clicked_at: datetime | None = None
     verb: Verb | None = None
     silence: str = ""
     is_details: bool = False
@@ -122,9 +125,18 @@ def parse_click(payload: Any) -> Click | None:
         message_ts=told.message.ts,
         trigger_id=told.trigger_id,
         request_id=f"slack-{told.user.id}-{action.action_ts}",
+        clicked_at=_time_of(action.action_ts),
         blocks=tuple(told.message.blocks),
     )
     return _with_wish(click, action)
+
+
+def _time_of(stamp: str) -> datetime | None:
+    """Of Slack's ``1700000000.123456``."""
+    try:
+        return datetime.fromtimestamp(float(stamp), tz=UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _with_wish(click: Click, action: _Action) -> Click:

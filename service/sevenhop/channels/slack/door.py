@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Any
 
 from sevenhop.channels.channel import DeliveryError
-from sevenhop.channels.door import Front, Handler
+from sevenhop.channels.door import Front, Handler, RefusedError
 from sevenhop.channels.often import TOO_OFTEN, Often
 from sevenhop.channels.slack.api import SlackApi
 from sevenhop.channels.slack.clicks import Click, ClickError, Command, parse_click, parse_command
@@ -35,6 +35,8 @@ MAX_ANSWER = 3_000
 CLOSE_WITHIN_S = 2.0
 
 USAGE = "Say `stop REASON`, `resume REASON` or `status`."
+OLD_CLICK = "That click is from before a restart, so nothing was silenced by it now; choose again if you still want to."
+FAILED = "That went wrong here, and may have been followed or not. Look at what came of it before you ask again."
 NO_ANSWER = "No answer yet; it may still be followed. Look at what came of it before you ask again."
 
 
@@ -47,9 +49,11 @@ class SlackDoor:
         self._settings = settings
         self._front = front
         self._clock = clock
+        self._began_at = clock()
         self._api = SlackApi(settings)
         self._people = SlackPeople(self._api, deciders, clock)
         self._often = Often(clock)
+        self._looks = Often(clock)  # apart, so that nobody who has looked too often cannot stop
         self._seen: dict[str, None] = {}
         self._working: set[asyncio.Task[None]] = set()
         self.refused = 0  # payloads that were not Slack's, or not of this workspace
@@ -121,8 +125,11 @@ class SlackDoor:
             await work
         except TimeoutError:
             await self._whisper(channel, user, NO_ANSWER)
+        except RefusedError as error:
+            await self._whisper(channel, user, str(error))
         except Exception as error:  # noqa: BLE001  nobody awaits this task
             log.error("slack: a click was not handled: %s: %s", type(error).__name__, plain(str(error)))
+            await self._whisper(channel, user, FAILED)
 
     async def _handle(self, click: Click) -> None:
         try:
@@ -132,7 +139,10 @@ class SlackDoor:
                 return
             if click.is_details:
                 # Before Slack is asked who it is: it takes the trigger for three seconds only.
-                await self._show_details(click)
+                if self._looks.is_too_often(click.user):
+                    await self._whisper(click.channel, click.user, TOO_OFTEN)
+                else:
+                    await self._show_details(click)
                 return
             if self._often.is_too_often(click.user):
                 await self._whisper(click.channel, click.user, TOO_OFTEN)
@@ -165,6 +175,10 @@ class SlackDoor:
 
     async def _silence(self, click: Click, person: Person) -> None:
         now = self._clock()
+        if click.clicked_at is not None and click.clicked_at < self._began_at:
+            # It may have been followed before our start, and ended by somebody since: nothing here remembers it.
+            await self._whisper(click.channel, click.user, OLD_CLICK)
+            return
         key = click.incident.rpartition("-")[0]
         if await self._front.message(click.incident) is None:
             await self._whisper(click.channel, click.user, "That incident is over; nothing was silenced.")
@@ -203,7 +217,10 @@ class SlackDoor:
                 log.warning("slack: refused: a command from another workspace or app")
                 return
             if word == "status":
-                await self._whisper(command.channel_id, command.user_id, await self._front.status())
+                # Every cluster is asked, and each waits at Redis.
+                is_often = self._looks.is_too_often(command.user_id)
+                text = TOO_OFTEN if is_often else await self._front.status()
+                await self._whisper(command.channel_id, command.user_id, text)
                 return
             if word not in ("stop", "resume"):
                 await self._whisper(command.channel_id, command.user_id, USAGE)

@@ -26,6 +26,7 @@ from sevenhop.core.hops.failures_text import FailureClass as FailureClass
 from sevenhop.core.hops.failures_text import classify_text as classify_text
 from sevenhop.core.hops.failures_waiting import why_unscheduled
 from sevenhop.core.hops.pods import NotWell, awaits_node, not_well_reason, served_statuses
+from sevenhop.core.objects.base import condition
 from sevenhop.core.objects.cluster import Event
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.subject import Hop
@@ -42,6 +43,11 @@ _MODEL_FLAG = re.compile(
 )
 _PYTHON = re.compile(r"(?:^|/)python[\d.]*$|^-[a-zA-Z]$")
 """What stands before the ``-m`` that names a module, not a model."""
+
+_SERVES = re.compile(r"(?:^|\s)(?:\S*/)?(?:vllm serve|trtllm-serve(?: serve)?|lmdeploy serve api_server)$")
+"""What takes its model as the next word."""
+
+_SUBCOMMANDS = ("serve", "api_server")
 
 _MODEL_VARIABLES = ("MODEL_ID", "HF_MODEL_ID", "MODEL_NAME", "MODEL_PATH", "MODEL", "STORAGE_URI", "NIM_MODEL_NAME")
 _URI = re.compile(r"^(?:hf|s3|gs|pvc|oci|https?|abfss?|wasbs?|hdfs|webhdfs|ngc)://", re.IGNORECASE)
@@ -114,12 +120,16 @@ def _unexplained(pod: Pod, reason: NotWell) -> Diagnosis:
     slug, container = _fallback(pod, reason)
     row = CAUSES[slug]
     where = f" (container {container})" if container else ""
+    meaning = row.meaning.rstrip(".")
+    ready = condition(pod.status.conditions, "Ready")
+    if ready and ready.reason == "ReadinessGatesNotReady":
+        meaning = f"Every container is ready, and the pod waits for a readiness gate: {quote(ready.message)}"
     return Diagnosis(
         hop=row.hop,
         category=row.category,
         cause=slug,
         confidence=Confidence.UNKNOWN,
-        summary=row.meaning.rstrip(".") + where,
+        summary=meaning + where,
         evidence=(Evidence(f"pod/{pod.metadata.name}", f"phase {pod.status.phase or 'not stated'}, {reason}"),),
         next_steps=row.next_steps,
     )
@@ -198,14 +208,15 @@ def _stuck_terminating(pod: Pod) -> Diagnosis:
 def _artifact(pod: Pod) -> str:
     """The model that the pod's containers name; empty if none does."""
     for container in (*pod.spec.init_containers, *pod.spec.containers):
-        words = [*container.command, *container.args]
+        # A script of ``sh -c`` is one word.
+        words = [part.strip("'\"") for word in (*container.command, *container.args) for part in word.split()]
         for position, word in enumerate(words):
             of_python = word == "-m" and _PYTHON.search(words[position - 1] if position else "")
             flag = None if of_python else _MODEL_FLAG.match(word)
             value = (flag["value"] or next(iter(words[position + 1 : position + 2]), "")) if flag else ""
-            if not value and _URI.match(word):
+            if not value and (_URI.match(word) or _SERVES.search(" ".join(words[max(0, position - 3) : position]))):
                 value = word
-            if value and not value.startswith("-"):
+            if value and not value.startswith("-") and "$" not in value and value not in _SUBCOMMANDS:
                 return quote(value)
         for variable in container.env:
             if variable.name in _MODEL_VARIABLES and variable.value:

@@ -74,6 +74,9 @@ WORDS: tuple[Words, ...] = (
             "nvidia driver on your system is too old",
             "unsatisfied condition: (?:cuda|driver|brand)",
             "requirement error: .{0,60}cuda",
+            # The image's code was compiled for a newer CUDA than the driver knows.
+            "compiled with an unsupported toolchain",
+            "unsupported ?ptx ?version",
             "driver .{0,30}too old",
         ),
     ),
@@ -102,6 +105,8 @@ WORDS: tuple[Words, ...] = (
             "unknown runtime(?: specified| handler)",
             r"runtime ?handler \S+ (?:is )?not (?:supported|found|configured)",
             "failed to get sandbox runtime",
+            "failed to find runtime handler",
+            "invoking the nvidia container runtime hook directly",
         ),
     ),
     Words(
@@ -110,6 +115,7 @@ WORDS: tuple[Words, ...] = (
             "unresolvable cdi devices?",
             "failed to inject cdi",
             "cdi device injection failed",
+            r"no cdi devices? found|unable to find cdi device",
         ),
     ),
     Words(
@@ -118,7 +124,7 @@ WORDS: tuple[Words, ...] = (
             "nvidia-container-cli.{0,40}device error",
             r"unknown device\b",
             r"no such device\b",
-            "device (?:node )?/dev/nvidia.{0,40}(?:not found|does not exist|no such)",
+            "/dev/nvidia.{0,40}(?:not found|does not exist|no such)",
         ),
     ),
     Words(
@@ -144,6 +150,7 @@ WORDS: tuple[Words, ...] = (
             "(?:could not|failed to|unable to|cannot) (?:load|open|find)[^.]{0,30}nvml",
             r"nvidia-container-cli.{0,80}load library failed",
             "did you set the docker default runtime to",
+            r"could not select device driver \S* with capabilities",
             "detected non-nvml platform",
             r"no devices found\. waiting indefinitely",
             "incompatible (?:platform|strategy) detected",

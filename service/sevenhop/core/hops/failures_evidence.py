@@ -189,6 +189,8 @@ def _clues_of_end(
     if end.reason and end.reason not in ("Error", "Completed"):
         said = classify_lines(end.reason, context=Context.STATUS)
         clues += [Clue(failure=failure, source=source, container=name, is_init=is_init) for failure in said]
+    if end.reason == "ContainerStatusUnknown" and clues:
+        return clues  # the kubelet found it gone, and its 137 is made up
     cause = _cause_of_end(end, name, events)
     # StartError reports 128 and has its say in the message.
     if cause != "exit-code-unexplained" or not clues:

@@ -41,6 +41,7 @@ WORDS: tuple[Words, ...] = (
             "invalid reference format",
             "couldn'?t parse image (?:name|reference)",
             "failed to apply default image tag",
+            r"short-name .{0,200}(?:did not resolve|cannot prompt)",
             "repository name must be lowercase",
         ),
     ),
@@ -78,6 +79,7 @@ WORDS: tuple[Words, ...] = (
             "no such image",
             r"unexpected status(?: code)?.{0,120}\b404\b",
             r"repository \S+ not found",
+            r"artifact \S+ not found",
         ),
         near=_PULL,
     ),
@@ -99,6 +101,7 @@ WORDS: tuple[Words, ...] = (
             "permission_?denied",
             "requested access to the resource is denied",
             "token (?:has )?expired",
+            "credentials that do not match",
         ),
         near=_PULL,
     ),
@@ -162,6 +165,7 @@ WORDS: tuple[Words, ...] = (
             "imageinspecterror",
             "failed to pull and unpack",
             "^failed to resolve reference",
+            "unable to fetch image",
         ),
     ),
     # Configuration.  Source: kubelet.
@@ -195,6 +199,7 @@ WORDS: tuple[Words, ...] = (
             "non-numeric user",
             r"unable to find user \S+",
             "apparmor",
+            "sysctl ?forbidden|forbidden sysctl",
             r"seccomp.{0,40}(?:not found|cannot|unable|fail)",
             "read-?only file ?system",
         ),
@@ -249,6 +254,7 @@ WORDS: tuple[Words, ...] = (
             "wrong fs type",
             "stale file handle",
             r"error mounting \S+ to rootfs",
+            "is not a shared(?: or slave)? mount",
         ),
     ),
     Words(
@@ -264,7 +270,8 @@ WORDS: tuple[Words, ...] = (
     Words(
         "bad-command",
         (
-            "executable file not found",
+            r"executable file (?:[`'\"]?\S+ )?not found",
+            r"^exec \S+: argument list too long",
             r"exec(?:ing|ve)?:? \"?[^\s\"]+\"?: (?:no such file|permission denied|stat |is a directory)",
             r"stat \S+: no such file or directory: unknown",
             "containercannotrun",
@@ -292,6 +299,9 @@ WORDS: tuple[Words, ...] = (
             "error: unexpected argument",
             "ambiguous option",
             "missing (?:required )?option",
+            "valueerror: with `vllm serve`, you should provide the model as a positional argument",
+            # A Service named like the engine: Kubernetes puts its address into the variable that holds the port.
+            "appears to be a uri",
         ),
     ),
     Words(
@@ -397,7 +407,7 @@ WORDS: tuple[Words, ...] = (
         (
             r"\bevicted\b",
             "low on resource",
-            "taintmanagereviction",
+            "taintmanagereviction(?!: cancelling)",
             "deletionbytaintmanager",
             "evictionbyevictionapi",
             "taint[- ]manager",
@@ -420,6 +430,7 @@ WORDS: tuple[Words, ...] = (
             "device string must not be empty",
             "failed to infer device type",
             "no cuda gpus are available",
+            "might not have a cuda gpu",
             "no cuda-capable device",
             "found no nvidia driver",
             r"libcuda\.so\S*.{0,40}(?:cannot open|not found|no such)",
@@ -481,7 +492,6 @@ WORDS: tuple[Words, ...] = (
         "container-config",
         (
             "createcontainerconfigerror",
-            "createcontainererror",
             "prestarthookerror",
             "failed to sync (?:configmap|secret) cache",
         ),
@@ -490,6 +500,9 @@ WORDS: tuple[Words, ...] = (
         "container-runtime",
         (
             "oci runtime create failed",
+            "createcontainererror",
+            "error during container init",
+            r"failed to generate (?:container )?(?:\S+ )?spec",
             "failed to create (?:containerd|shim) task",
             "runcontainererror",
             "starterror",
@@ -523,6 +536,27 @@ WORDS: tuple[Words, ...] = (
             "^nodeaffinity: ",
         ),
     ),
+    Words(
+        "node-selector",
+        (
+            "predicate nodename failed",
+            "^nodename: ",
+        ),
+    ),
+    Words(
+        "untolerated-taint",
+        (
+            "predicate tainttoleration failed",
+            "^tainttoleration: ",
+        ),
+    ),
+    Words(
+        "host-port",
+        (
+            "predicate nodeports failed",
+            "^nodeports: ",
+        ),
+    ),
     # Probes
     Words(
         "probe-kill",
@@ -545,6 +579,30 @@ WORDS: tuple[Words, ...] = (
             "permission denied",
             "eacces",
             "operation not permitted",
+            "trying to write in your cache folder",
+        ),
+    ),
+    # What a program or its shell prints as it dies; the exit code says the same.
+    Words(
+        "shared-memory-or-bus-error",
+        (
+            r"^\W*bus error\b",
+            "fatal python error: bus error",
+        ),
+    ),
+    Words(
+        "segmentation-fault",
+        (
+            r"^\W*segmentation fault\b",
+            "fatal python error: segmentation fault",
+            "segfault encountered",
+        ),
+    ),
+    Words(
+        "illegal-instruction",
+        (
+            r"^\W*illegal instruction\b",
+            "fatal python error: illegal instruction",
         ),
     ),
     Words(

@@ -82,12 +82,31 @@ def prepare() -> None:
 _MAX_LINE_CHARS = 4_000
 _MAX_LINES = 2_000
 _MAX_CHARS = 200_000
-_INFORMATION = re.compile(r"^\W{0,3}(?:\([^)]{0,60}\)\s*)?(?:\[?\d[\d:.\-T ,Z/]{4,30}\]?\s*)?\W?(?:INFO|DEBUG|TRACE)\b")
+_INFORMATION = re.compile(
+    # INFO 11-30 06:00:00 …; (Worker pid=7) INFO …; 2025-11-30 06:00:00 | INFO | …
+    r"^\W{0,3}(?:\([^)]{0,60}\)\s*)?(?:\[?\d[\d:.\-T ,Z/]{4,30}\]?\s*)?\W{0,4}(?:INFO|DEBUG|TRACE)\b"
+    # 2025-11-30 06:00:00,123 - name - INFO - …
+    r"|^\[?\d[\d:.\-T ,Z/]{4,30}\]?\s*(?:(?!ERROR|WARN|FATAL|CRITICAL)[^\s\"'{}]{1,60}\s+){1,4}?(?:INFO|DEBUG|TRACE)\b"
+    # [TensorRT-LLM][INFO] …; [11/30/2025-06:00:00] [TRT-LLM] [I] …
+    r"|^(?:\[[^\]]{0,60}\]\s*){0,4}\[(?:INFO|DEBUG|VERBOSE|I|V)\]"
+    # gpu-1:7:7 [0] NCCL INFO …
+    r"|^[^\"']{0,80}\bNCCL INFO\b"
+    # level=info msg="…"; {"severity": "INFO", …}
+    r'|^(?:\w+=(?:"[^"]*"|\S+)\s+){0,4}level=(?i:info|debug|trace)\b'
+    r'|^\s*\{.*"(?:level|levelname|severity|lvl)"\s*:\s*"(?i:info|debug|trace)"'
+)
+_NO_FAILURE = re.compile(
+    # An engine's whole configuration, and what it tries and does without.
+    r"\bserver_args=|\bnon-default args\b|\bArgs \{|\bNamespace\(|\bIgnore import error\b"
+)
+_KERNEL_LIMIT = re.compile(r"cgroup|inotify|fsnotify", re.IGNORECASE)
+"""The kernel says "no space left on device" of these too, and means no disk."""
 
 # What speaks of pulling an image in so many words.
 _IMAGE_TEXT = re.compile(
     r"failed to pull|pull(?:ing)? (?:and unpack )?image|errimagepull|imagepullbackoff|resolve reference"
-    r"|pull access denied|toomanyrequests|registryunavailable|manifest (?:unknown|for)",
+    r"|unable to fetch image|failed to resolve image|pull access denied|toomanyrequests|registryunavailable"
+    r"|manifest (?:unknown|for)",
     re.IGNORECASE,
 )
 _IMAGE = frozenset(slug for slug in CAUSES if slug.startswith("image-"))
@@ -126,7 +145,8 @@ def _classify_line(line: str, context: Context) -> FailureClass | None:
         return None
     lowered = line.lower()
     candidates = [(cause, found) for cause, matcher in _matchers() if (found := matcher.search(line, lowered))]
-    candidates = _relevant(candidates, line, context)
+    if candidates:
+        candidates = _relevant(candidates, line, context)
     if candidates:
         cause, match = min(candidates, key=lambda pair: rank(pair[0]))
         return FailureClass(cause=cause, context=context, line=quote(line, match.start()), hint=_hint(cause.slug, line))
@@ -138,8 +158,13 @@ def _classify_line(line: str, context: Context) -> FailureClass | None:
 def _relevant(
     candidates: list[tuple[Cause, re.Match[str]]], line: str, context: Context
 ) -> list[tuple[Cause, re.Match[str]]]:
-    if context is Context.LOG and _INFORMATION.match(line):
-        return [pair for pair in candidates if pair[0].is_symptom]
+    if context in (Context.LOG, Context.TERMINATED):  # what a container leaves may be the end of its log
+        if _NO_FAILURE.search(line):
+            return []
+        if _INFORMATION.match(line):
+            return [pair for pair in candidates if pair[0].is_symptom]
+    if _KERNEL_LIMIT.search(line):
+        candidates = [pair for pair in candidates if pair[0].slug not in _DISK_FULL]
     if _PROBE_TEXT.match(line):
         # What the probe answered (connection refused, 503) is no finding of its own.
         return [
@@ -153,6 +178,7 @@ def _relevant(
     return candidates
 
 
+_DISK_FULL = frozenset({"image-disk-full", "artifact-disk-full", "shm-too-small"})
 _PULL_CAUSES = _IMAGE - {"image-content", "image-platform", "image-pull-unexplained", "image-name", "image-never-pull"}
 
 

@@ -58,7 +58,8 @@ def why_operator_fails(kind: str, custom: Custom) -> Diagnosis | None:
 def told_since(custom: Custom, diagnosis: Diagnosis) -> datetime | None:
     """Since when the condition has stood in which a diagnosis was read; None where it carries no time."""
     where = diagnosis.evidence[0].source if diagnosis.evidence else ""
-    for each in _dicts(custom.status.get("conditions")):
+    of_parents = [each for parent in _parents(custom.status) for each in _dicts(parent.get("conditions"))]
+    for each in (*_dicts(custom.status.get("conditions")), *of_parents):
         if where == f"condition {each.get('type', '')}":
             return time_of(each)
     return None
@@ -98,6 +99,20 @@ def _failures(status: dict[str, Any]) -> Iterator[Said]:
         if _says_failed(each):
             text = _joined(each.get("reason"), each.get("message"))
             yield f"condition {each.get('type', '')}", text or str(each.get("type", ""))
+    yield from _parent_failures(_parents(status))
+
+
+def _parents(status: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*_dicts(status.get("parents")), *_dicts(status.get("parent"))]
+
+
+def _parent_failures(parents: list[dict[str, Any]]) -> Iterator[Said]:
+    """An InferencePool has conditions per gateway; one that refuses while another accepts is another's business."""
+    told = [each for parent in parents for each in _dicts(parent.get("conditions"))]
+    fine = {each.get("type") for each in told if each.get("status") == "True"}
+    for each in told:
+        if each.get("type") not in fine and _says_failed(each):
+            yield f"condition {each.get('type', '')}", _joined(each.get("reason"), each.get("message"))
 
 
 def _serve_failures(which: str, status: dict[str, Any]) -> Iterator[Said]:

@@ -35,6 +35,7 @@ _BACKOFF = re.compile(
     r"|do not have sufficient \S{1,100} capacity|in backoff after failed scale-?up|backed off"
     r"|failed to (?:scale|increase).{0,300}(?:group|size)|failedtoscaleup"
     r"|insufficient ?(?:instance)? ?capacity|out of stock|stock-?out|no capacity available|unfulfillablecapacity"
+    r"|\boperationnotallowed\b|\bskus? (?:are|is) unavailable|skunotavailable|allocationfailed"
     r"|zone_resource_pool_exhausted|quota_exceeded|vcpulimitexceeded|insufficientcapacityerror",
     re.IGNORECASE,
 )

@@ -63,6 +63,7 @@ _WORDS: tuple[tuple[str, Stage, str], ...] = (
     # One reason for the whole cluster (PreFilter, PreEnqueue)
     (r"unbound immediate persistentvolumeclaim", Stage.CLUSTER, "pvc-unbound"),
     (r"persistentvolumeclaims? .{0,300}(?:not found|being deleted|does not exist)", Stage.CLUSTER, "pvc-missing"),
+    (r"could not find (?:v1\.)?persistentvolumeclaim\b", Stage.CLUSTER, "pvc-missing"),
     (r"binding volumes|volumebinding", Stage.VOLUMES, "pvc-unbound"),
     (r"waiting for ephemeral volume controller", Stage.CLUSTER, "pvc-unbound"),
     (r"non-?existent (?:pv|persistentvolume)|persistentvolume .{0,300}not found", Stage.VOLUMES, "pv-unavailable"),
@@ -159,6 +160,7 @@ _RESOURCE_CAUSES = {
     "ephemeral-storage": "ephemeral-storage-shortage",
     "pods": "too-many-pods",
 }
+_OFTEN_ASKED = (*_RESOURCE_CAUSES, "nvidia.com/gpu", "amd.com/gpu")
 _POLICY = frozenset({"cordoned", "node-not-ready", "untolerated-taint", "node-selector", "node-affinity"})
 _GPU_CAUSES = frozenset({"gpu-unavailable", "mig-shortage"})
 
@@ -187,7 +189,7 @@ def read_reason(text: str, nodes: int | None = None) -> Reason:
     insufficient = None if plugins else _INSUFFICIENT.search(text)
     stage, cause = _look_up(plugins["names"] if plugins else text)
     if insufficient and cause not in ("gpu-fragmentation", "scheduler-quota", "dra-unsatisfiable"):
-        resource = insufficient["resource"].strip(".\"'`")
+        resource = _whole(insufficient["resource"].strip(".\"'`"))
         return Reason(text=text, nodes=nodes, stage=Stage.RESOURCES, cause=_of_resource(resource), resource=resource)
     detail = ""
     if cause == "untolerated-taint":
@@ -240,6 +242,12 @@ def binding(message: SchedulerMessage) -> Binding | None:
 
 def _look_up(text: str) -> tuple[Stage, str]:
     return next(((stage, cause) for pattern, stage, cause in _TABLE if pattern.search(text)), (Stage.UNREAD, ""))
+
+
+def _whole(resource: str) -> str:
+    """An Event's text is cut at 1024 bytes, in the middle of a word: ``nvid`` can only be one that is often asked."""
+    names = [name for name in _OFTEN_ASKED if len(resource) > 1 and name.startswith(resource)]
+    return names[0] if len(names) == 1 else resource
 
 
 def _of_resource(resource: str) -> str:

@@ -79,6 +79,7 @@ class ReplicasSpec(Slim):
     update_strategy: dict[str, Any] | None = None
     min_ready_seconds: int = 0
     progress_deadline_seconds: int | None = None
+    persistent_volume_claim_retention_policy: dict[str, Any] | None = None
 
 
 class ReplicasStatus(Slim):

@@ -127,10 +127,11 @@ def _approve(case: Case, event: Decided, playbook: Playbook | None, guards: Guar
         return _refused(case, event, now, f"{_as_it_is(case)}; nothing was done")
     if now >= case.plan.expires_at:
         return _refused(case, event, now, f"plan {case.id} expired at {case.plan.expires_at:%H:%M:%S} UTC")
-    if any(not approval.person.ids.isdisjoint(event.person.ids) for approval in case.approvals):
+    before = _still_allowed(case.approvals, playbook)
+    if any(not approval.person.ids.isdisjoint(event.person.ids) for approval in before):
         return _refused(case, event, now, f"{name} has approved plan {case.id} already; another person is needed")
     approval = Approval(person=event.person, plan_id=case.id, plan_hash=case.plan.hash, at=event.at, via=event.via)
-    approvals = (*case.approvals, approval)
+    approvals = (*before, approval)
     needed = max(1, playbook.approvals)
     count = humans(each.person for each in approvals)
     names = ", ".join(name_of(each.person) for each in approvals)
@@ -193,7 +194,7 @@ def _extend(
     if case.stage not in (Stage.LENT, Stage.EXTENSION) or case.lease_until is None or playbook is None:
         return _refused(case, event, now, f"{_as_it_is(case)}; there is no lease to extend")
     name, who = name_of(event.person), who_of(event.person, event.via)
-    before = tuple(each for each in case.extensions if now - each.at <= good_for)
+    before = tuple(each for each in _still_allowed(case.extensions, playbook) if now - each.at <= good_for)
     if any(not each.person.ids.isdisjoint(event.person.ids) for each in before):
         return _refused(case, event, now, f"{name} has agreed to that already; another person is needed")
     agreed = Approval(person=event.person, plan_id=case.id, plan_hash=case.plan.hash, at=event.at, via=event.via)
@@ -239,6 +240,11 @@ def _restore(case: Case, event: Decided, now: datetime) -> Decision:
     after = noted(case, now, f"decision.{event.verb}", why, who_of(event.person, event.via))
     after = give_back(after, Purpose.RESTORE, why, now)
     return Decision(case=after, accepted=True, text=f"plan {case.id} is being taken back")
+
+
+def _still_allowed(given: tuple[Approval, ...], playbook: Playbook) -> tuple[Approval, ...]:
+    """Without those of people who were taken off the list since: these count no more, and must not block others'."""
+    return tuple(each for each in given if each.person.is_one_of(playbook.approvers))
 
 
 def _as_it_is(case: Case) -> str:

@@ -192,6 +192,23 @@ def parse_line(line: bytes) -> AuditRecord:
     return record
 
 
+def is_like_a_record(line: bytes) -> bool:
+    """
+    Whether it may once have been a record, changed or not: it has the chain's own fields.
+
+    >>> is_like_a_record(b'{"number": 1, "previous": "", "hash": "x"}'), is_like_a_record(b'{"kind": "List"}')
+    (True, False)
+    """
+    try:
+        found = msgspec.json.decode(line)
+    except (ValueError, RecursionError):
+        return all(f'"{name}":'.encode() in line for name in _CHAIN)
+    return isinstance(found, dict) and found.keys() >= _CHAIN
+
+
+_CHAIN = frozenset(("number", "previous", "hash"))
+
+
 def verify_lines(lines: Iterable[bytes], last: Head | None = None) -> list[AuditProblem]:
     """As `verify`, over exported lines: what cannot be read is a change too, named by its line."""
     records, found = [], []

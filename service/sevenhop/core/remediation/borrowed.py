@@ -63,7 +63,9 @@ def decode_borrow(raw: str) -> Borrow | str:
         return "not JSON"
     except RecursionError:
         return "not what we write (nested too deeply)"
-    if borrow.until.tzinfo is None:
+    terms = borrow.terms
+    times = (borrow.until, *((terms.proposed_at, terms.expires_at) if terms is not None else ()))
+    if any(time.tzinfo is None for time in times):
         return "not what we write (no time zone)"
     if borrow.before < 0 or borrow.after < 0:
         return "not what we write (fewer than no replicas)"

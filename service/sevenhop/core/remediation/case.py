@@ -251,6 +251,7 @@ def act_of(case: Case) -> Act | None:
         borrow=case.borrow if lends else None,
         note=_note(case, asked.purpose),
         needs_mark=case.is_adopted or case.cleanups > 0,
+        was_applied=case.applied_at is not None,
     )
 
 

@@ -68,7 +68,7 @@ class Cases:
         return tuple(case.plan for case in sorted(running, key=lambda case: (case.started_at or case.since, case.id)))
 
     def history(self) -> tuple[PastRun, ...]:
-        """Runs that were started, for the guards."""
+        """Runs that were started, for the guards; what only a mark tells of counts against nobody, who may write it."""
         return tuple(
             PastRun(
                 plan_id=case.id,
@@ -78,9 +78,10 @@ class Cases:
                 state=case.state,
                 started_at=case.started_at,
                 ended_at=None if case.is_running else case.since,
+                lends=case.lease_until is not None and not case.is_over,
             )
             for case in self._cases.values()
-            if case.started_at is not None
+            if case.started_at is not None and not case.is_adopted
         )
 
     def held_until(self, workload: Key, component: str) -> datetime | None:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sevenhop.core.effects import Act, Line, Reply, Row
-from sevenhop.core.events import BreakerReset, Decided, Outcome, StepDone, StepResult, SwitchSet
+from sevenhop.core.events import BreakerReset, Decided, Outcome, StepDone, StepResult, SwitchSet, Verb
 from sevenhop.core.incidents.plans import NO_WORDS, PlanWords
 from sevenhop.core.incidents.text import plain
 from sevenhop.core.incidents.wakes import Wakes
@@ -53,6 +53,8 @@ TOLD_WITHIN = timedelta(minutes=2)
 """So long after its last change a plan keeps its incident from being forgotten: people are told how it ended."""
 
 _FOREVER = datetime.max.replace(tzinfo=UTC)
+
+_TAKES_BACK = frozenset({Verb.REJECT, Verb.UNDO, Verb.RESTORE})
 
 Heard = Decided | SwitchSet | BreakerReset | StepDone | Outcome
 
@@ -287,7 +289,9 @@ class RemediationDesk:
             self._cases.note(now, What.REFUSED, f"{event.verb} by {name_of(event.person)} refused: {text}", who)
             self._replies.append(Reply(request_id=event.request_id, accepted=False, text=text, is_over=True))
             return
-        playbook = self.settings.playbook(case.plan.playbook)
+        # Whoever turns a playbook off because it does harm must still be able to take back what it did.
+        find = self.settings.playbooks.get if event.verb in _TAKES_BACK else self.settings.playbook
+        playbook = find(case.plan.playbook)
         decision = decide(
             case,
             event,

@@ -156,7 +156,8 @@ GUARDS: Final[tuple[Guard, ...]] = (
         name=GuardName.CONCURRENT,
         purposes=_DOING,
         check=history.concurrent,
-        docs="No more runs of the playbook at once than it allows; none on the same objects or incident.",
+        docs="No more runs of the playbook at once than it allows; none on the same objects or incident, nor on what "
+        "lends.",
     ),
     Guard(
         name=GuardName.DAILY_BUDGET,

@@ -42,6 +42,9 @@ def concurrent(question: Question) -> str | None:
         # What came of an unknown run is for a person to say, before anything else happens to these objects.
         if run.state in (PlanState.RUNNING, PlanState.UNKNOWN) and (shared := _shared(run, question)):
             return f"run {run.plan_id} on {shared} is {run.state}; it has to end first"
+        # The mark on the donor says so too, but anybody may take that off.
+        if run.lends and (shared := _shared(run, question)):
+            return f"run {run.plan_id} has lent from {shared}; that is given back first"
         if run.state is PlanState.RUNNING and run.incident == plan.incident:
             return f"run {run.plan_id} for the same incident has not ended"
     running = {r.plan_id for r in others if r.state is PlanState.RUNNING and r.playbook == plan.playbook}

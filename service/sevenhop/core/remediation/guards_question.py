@@ -77,6 +77,7 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         touches: `Plan.touches`.
         started_at: First step of it.
         ended_at: When its state last changed; None while it is running.
+        lends: What it took is still to be given back.
     """
 
     plan_id: str
@@ -86,6 +87,7 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     state: PlanState
     started_at: datetime
     ended_at: datetime | None = None
+    lends: bool = False
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True, gc=False):

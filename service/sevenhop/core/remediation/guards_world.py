@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sevenhop.core.facts.schema import Unknown
 from sevenhop.core.remediation.action import Cordon, Edit, EvictPod, ObjectRef, Scale, Test, Value
 from sevenhop.core.remediation.guards_agreed import is_narrower
-from sevenhop.core.remediation.guards_question import Question, Target, touched
+from sevenhop.core.remediation.guards_question import Question, Target, place, touched
 from sevenhop.core.remediation.permit import Purpose
 from sevenhop.core.remediation.plan import NoPlanReason
 from sevenhop.core.remediation.reduction import ConflictReason
@@ -154,12 +154,15 @@ def _against_giving_back(question: Question) -> Iterator[str]:
     Why we may not put it back: only what we left there is ours to change.
 
     A step whose outcome is not known may have been applied or not, so the values before it are fine too.  Of several
-    that gave, one that is gone does not keep the others from getting theirs back.
+    that gave, one that is gone does not keep the others from getting theirs back; nor does one that is made from
+    another object keep that one, whose values the patch tests.
     """
     # Pods that were steered or removed are gone, which is no reason to keep anything.
     gave = [action for action in question.actions if isinstance(action, (Scale, Cordon))]
-    there = [action for action in gave if not _is_lost(_giver(action), question)]
+    there = [action for action in gave if not _is_all_lost(action, question)]
     for action in there or gave:
+        if there and _is_lost(_giver(action), question):
+            continue
         yield from _missing(_giver(action), question)
         if not isinstance(action, Scale):
             continue
@@ -180,12 +183,23 @@ def _against_extending(question: Question) -> Iterator[str]:
     gave = [action for action in question.actions if isinstance(action, Scale)]
     if not gave:
         yield "nothing of it is lent"
-    for action in [each for each in gave if not _is_lost(each.target, question)] or gave:
-        yield from _missing(action.target, question)
+    there = [action for action in gave if not _is_all_lost(action, question)]
+    for action in there or gave:
+        if not there or not _is_lost(action.target, question):
+            yield from _missing(action.target, question)
 
 
 def _giver(action: Scale | Cordon) -> ObjectRef:
     return action.target if isinstance(action, Scale) else action.node
+
+
+def _is_all_lost(action: Scale | Cordon, question: Question) -> bool:
+    """Whether also the object that carries our mark, and that a lost one would be made from again, is no more."""
+    if not _is_lost(_giver(action), question):
+        return False
+    if isinstance(action, Cordon) or place(action.marked) == place(action.target):
+        return True
+    return _is_lost(action.marked, question)
 
 
 def _is_lost(ref: ObjectRef, question: Question) -> bool:

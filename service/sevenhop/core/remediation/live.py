@@ -105,7 +105,10 @@ def held(state: State, plan: Plan) -> Held:
     gone: list[str] = []
     for scale in plan.scales:
         if is_gone(state, scale.target):
-            gone.append(str(scale.target))
+            lasting = _lasting(state, scale)
+            ours += lasting
+            if not lasting:
+                gone.append(str(scale.target))
             continue
         obj = object_of(state, scale.target)
         if obj is None or sight_of(state, scale.target) is not None:
@@ -125,6 +128,24 @@ def held(state: State, plan: Plan) -> Held:
             else:
                 others.append(f"{scale.target}: {edit.pointer} is {value!r}, and we set {edit.after!r}")
     return Held(ours=ours, before=before, others=tuple(others), gone=tuple(gone), unseen=unseen)
+
+
+def _lasting(state: State, scale: Scale) -> int:
+    """
+    Places of further objects that hold what we set, where the target itself is gone.
+
+    What is made anew is made from these, as the next RayCluster is from its RayService: until they are set back its
+    owner has not got back what it gave.
+    """
+    found = 0
+    for ref, edits, tests in scale.also:
+        obj = object_of(state, ref)
+        if obj is None or is_gone(state, ref) or any(value_at(obj, test.pointer) != test.value for test in tests):
+            continue
+        for edit in deciding(edits):
+            value = value_at(obj, edit.pointer)
+            found += not isinstance(value, Unseen) and _same(value, edit.after)
+    return found
 
 
 def deciding(edits: Sequence[Edit]) -> list[Edit]:

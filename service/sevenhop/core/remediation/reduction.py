@@ -42,6 +42,7 @@ class ConflictReason(StrEnum):
     BUDGET = "budget"  # a PodDisruptionBudget leaves no room
     FLOOR = "floor"  # at its floor
     INDIVISIBLE = "indivisible"  # it cannot be reduced in part
+    VOLUMES = "volumes"  # its volumes would be deleted with the replicas, for good
     OPTED_OUT = "opted-out"  # the owner says no: annotation `sevenhop.dev/remediation: "off"`
     BORROWED = "borrowed"  # it has given already and the lease runs
 

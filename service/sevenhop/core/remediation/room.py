@@ -21,12 +21,12 @@ def room_for(state: State, plan: Plan) -> bool | None:
     """
     Whether everything that the plan took would run again at once.
 
-    False where a pod would wait, or where somebody of a higher tier waits for the same GPUs; None where it cannot be
-    told: the donor has no pod left to judge by, or nobody can see.
+    False where a pod would wait, or where somebody of a higher tier waits for the same GPUs, or another plan has just
+    made room for whoever waits; None where it cannot be told: the donor has no pod left to judge by, or nobody can see.
     """
     if state.gate("Pod", "Node") or state.belonging_gate():
         return None
-    if any(_higher_waits(state, scale) for scale in plan.scales):
+    if any(_others_come_first(state, scale) for scale in plan.scales):
         return False
     copies: list[Pod] = []
     for scale in plan.scales:
@@ -39,12 +39,14 @@ def room_for(state: State, plan: Plan) -> bool | None:
     return _all_fit(state, copies)
 
 
-def _higher_waits(state: State, scale: Scale) -> bool:
+def _others_come_first(state: State, scale: Scale) -> bool:
     workload = state.workloads.get(scale.workload)
     if workload is None:
         return False
     rank = state.tier(workload).rank
     pool = state.pool_of.get((scale.workload, scale.component), "")
+    if state.reserved.get(pool, 0) > 0:
+        return True
     for slot in state.waiting_in.get(pool, {}):
         other = state.workloads.get(slot[0])
         if other is not None and state.tier(other).rank > rank:

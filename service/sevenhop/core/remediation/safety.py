@@ -88,9 +88,13 @@ class Safety:
         return Reply(request_id=event.request_id, accepted=True, text="the circuit breaker is closed")
 
     def after(self, case: Case, before: Case | None, now: datetime) -> None:
-        """A run may have ended in a way that counts; what a person stopped before it began does not."""
+        """
+        A run may have ended in a way that counts.
+
+        What a person stopped before it began does not, nor what only a mark tells of, which anybody may have written.
+        """
         ended = case.state in COUNTS and (before is None or before.state is not case.state)
-        if not ended or case.started_at is None or case.is_stopped:
+        if not ended or case.started_at is None or case.is_stopped or case.is_adopted:
             return
         was_open = self.breaker.is_open
         self.breaker = after_run(self.breaker, case.id, case.state, now, self._settings.breaker)

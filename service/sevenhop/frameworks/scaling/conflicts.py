@@ -15,6 +15,7 @@ from sevenhop.frameworks.scaling.budgets import BUDGET, no_room
 from sevenhop.frameworks.scaling.consent import borrowed, in_git, opted_out, reverted_by
 from sevenhop.frameworks.scaling.queues import WORKLOAD, queued
 from sevenhop.frameworks.scaling.rollouts import rolling
+from sevenhop.frameworks.scaling.volumes import lost_volumes
 from sevenhop.frameworks.scaling.way import Change, Way, called, line_of, ref_of
 
 READS: tuple[str, ...] = (
@@ -56,6 +57,7 @@ def conflict_of(
         or in_git([(ref, obj) for ref, obj in objects if ref in written], written)
         or (queue if isinstance(queue, Conflict) else None)
         or autoscaled(view, workload.namespace, scaled, way.obeys)
+        or lost_volumes(objects)
         or rolling(objects)
         or _at_its_floor(component, way)
         or no_room(view, pods, ruler.unit_pods)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from sevenhop.core.incidents.text import plain
 from sevenhop.core.objects.base import Object
 from sevenhop.core.remediation.action import Edit, ObjectRef
 from sevenhop.core.remediation.borrowed import BORROWED, decode_borrow
@@ -47,7 +48,7 @@ def borrowed(objects: Iterable[tuple[ObjectRef, Object]]) -> Conflict | None:
             text = f"{called(ref)} carries {BORROWED}, which cannot be read ({borrow}); look at it and remove it"
         else:
             text = (
-                f"{called(ref)} has given {borrow.before} → {borrow.after} for plan {borrow.plan} "
+                f"{called(ref)} has given {borrow.before} → {borrow.after} for plan {plain(borrow.plan, 40)} "
                 f"until {borrow.until:%Y-%m-%d %H:%M} UTC"
             )
         return Conflict(ConflictReason.BORROWED, text)

@@ -39,6 +39,7 @@ _CONFLICTS = {
     ConflictReason.BUDGET: "A PodDisruptionBudget has no room.  It would not stop a controller, but states a floor.",
     ConflictReason.FLOOR: "It is at its floor: `minAvailable`, the least of a range, one prefill and one decode.",
     ConflictReason.INDIVISIBLE: "It cannot be reduced in part: a multi-node predictor, a RayJob, a head.",
+    ConflictReason.VOLUMES: "A StatefulSet deletes the volumes of pods that go: they cannot be given back.",
     ConflictReason.OPTED_OUT: f"Its owner says no (`{REMEDIATION}`).",
     ConflictReason.BORROWED: "It has given already: `sevenhop.dev/borrowed` is on it.",
 }

@@ -77,7 +77,7 @@ class DeadLetters:
         headers: Iterable[tuple[str, bytes]] = (),
     ) -> None:
         """Keep one; returns once it is kept, however long that takes: only then the stream goes on behind it."""
-        from aiokafka.errors import KafkaError
+        from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
         word = word_of(reason).value
         self.counts[word] = self.counts.get(word, 0) + 1
@@ -87,6 +87,11 @@ class DeadLetters:
         while True:
             try:
                 await self._producer.send_and_wait(self._topic, key=key, value=value, headers=told)
+            except MessageSizeTooLargeError:
+                # With the reason it is more than Kafka takes: without this it would hold up the stream for ever.
+                log.error("what stood at %s is too large to be kept with its reason; only that is", where.decode())
+                key = value = None
+                told = told[-2:]
             except KafkaError as error:
                 log.error("%s cannot be written, the stream waits: %s", self._topic, error)
                 await asyncio.sleep(_RETRY_S)

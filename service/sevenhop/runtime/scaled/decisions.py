@@ -22,17 +22,16 @@ from typing import Protocol, TypeVar
 
 import msgspec
 import redis.asyncio as aioredis
-from redis.exceptions import RedisError
 
 from sevenhop.actions.transport import LostAnswerError
+from sevenhop.channels.door import RefusedError
 from sevenhop.core.effects import Reply
 from sevenhop.core.engine import Step
 from sevenhop.core.events import BreakerReset, Decided, Event, Silenced, SwitchSet, Verb
 from sevenhop.runtime.codec import Record, encode
-from sevenhop.runtime.scaled.mailbox import leave, wait_for
+from sevenhop.runtime.scaled.mailbox import clear, leave, wait_for
 from sevenhop.runtime.scaled.signing import Sign, unsigned
-from sevenhop.runtime.scaled.topics import Topics, partition_of
-from sevenhop.stores.redis_fence import offsets_of, to_its_end
+from sevenhop.runtime.scaled.topics import Topics
 
 log = logging.getLogger("sevenhop.decisions")
 
@@ -44,8 +43,6 @@ SEND_AGAIN_S = 9.0
 
 LOST_AGAIN_S = 1.0
 """After Kafka refused."""
-
-_LOOK_S = 0.05
 
 LIVES = timedelta(minutes=2)
 """What would let something happen is not followed later: whoever decided it was told that nobody answers."""
@@ -77,17 +74,31 @@ def why_refused(event: Event, now: datetime, *, is_known: bool) -> str:
         return ""
     if not is_known:
         return "unknown cluster: nothing is known of it here, and nothing was done"
-    if _lets_happen(event) and now - event.at > LIVES:
-        late_s = (now - event.at) / timedelta(seconds=1)
+    if not _lets_happen(event):
+        return ""
+    late_s = (now - event.at) / timedelta(seconds=1)
+    if now - event.at > LIVES:
         return f"late: the decision came after {late_s:.0f} s (or clocks differ), and nothing was done; decide again"
+    if event.at - now > LIVES:  # it would be followed for so much longer
+        return f"late, or early: the door's clock is {-late_s:.0f} s ahead of ours; nothing was done, mend the clocks"
     return ""
 
 
 def refusal_of(event: Event, text: str) -> Step:
     """A step that only answers."""
-    if not isinstance(event, Decided | SwitchSet | BreakerReset):
+    if not isinstance(event, Decided | SwitchSet | BreakerReset | Silenced):
         return Step()
-    return Step(replies=(Reply(request_id=event.request_id, accepted=False, text=text),))
+    return Step(replies=(Reply(request_id=request_of(event), accepted=False, text=text),))
+
+
+def stored_of(event: Silenced) -> Step:
+    """The engine answers no silence: that it is stored is the answer."""
+    return Step(replies=(Reply(request_id=request_of(event), accepted=True, text=""),))
+
+
+def request_of(event: Request | Silenced) -> str:
+    """What the answer is found by; a silence and its end are two requests."""
+    return f"silence-{event.silence_id}-{event.at.timestamp()}" if isinstance(event, Silenced) else event.request_id
 
 
 def _lets_happen(event: Event) -> bool:
@@ -102,13 +113,10 @@ def _lets_happen(event: Event) -> bool:
 class Decisions:
     """A door's way to the owners of all clusters."""
 
-    def __init__(
-        self, put: Put, topics: Topics, partitions: int, client: aioredis.Redis, sign: Sign = unsigned
-    ) -> None:
+    def __init__(self, put: Put, topics: Topics, client: aioredis.Redis, sign: Sign = unsigned) -> None:
         self._put = put
         self._sign = sign
         self._topics = topics
-        self._partitions = partitions
         self._client = client
 
     async def ask(self, cluster: str, event: Request) -> Reply:
@@ -118,40 +126,32 @@ class Decisions:
         Raises:
             NoAnswerError: Not within `PATIENCE_S`.
         """
-        key = reply_key(cluster, event.request_id)
-
-        async def answer(seconds: float, _offset: int) -> Reply:
-            return _replies.decode(await wait_for(self._client, key, seconds))
-
-        return await until_answered(lambda: self._send(cluster, event), answer)
+        return await self._ask(cluster, event)
 
     async def silence(self, cluster: str, event: Silenced) -> None:
         """
         Returns once it is stored.
 
         Raises:
+            RefusedError: The owner did not take it.
             NoAnswerError: Not within `PATIENCE_S`.
         """
-        number = partition_of(cluster, self._partitions)
+        reply = await self._ask(cluster, event)
+        if not reply.accepted:
+            raise RefusedError(reply.text)
 
-        async def stored(seconds: float, offset: int) -> None:
-            async with asyncio.timeout(seconds):
-                while await self._taken(number) <= offset:  # noqa: ASYNC110  another process stores it
-                    await asyncio.sleep(_LOOK_S)
+    async def _ask(self, cluster: str, event: Request | Silenced) -> Reply:
+        key = reply_key(cluster, request_of(event))
+        # What was refused a minute ago under the same name may be followed now: that is not the answer.
+        await clear(self._client, key)
 
-        await until_answered(lambda: self._send(cluster, event), stored)
+        async def answer(seconds: float, _offset: int) -> Reply:
+            return _replies.decode(await wait_for(self._client, key, seconds))
+
+        return await until_answered(lambda: self._send(cluster, event), answer)
 
     async def _send(self, cluster: str, event: Request | Silenced) -> int:
         return await self._put(self._topics.signals, cluster, self._sign(cluster, encode(cluster, event)))
-
-    async def _taken(self, number: int) -> int:
-        """Up to which offset a partition's decisions are stored."""
-        try:
-            offsets = await to_its_end(offsets_of(self._client, f"p{number}"))
-        except (RedisError, OSError) as error:
-            log.debug("waiting until it is stored: %s", error)
-            return 0
-        return offsets.get(self._topics.signals, 0)
 
 
 async def until_answered(

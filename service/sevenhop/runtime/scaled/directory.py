@@ -10,6 +10,7 @@ from typing import Any
 import redis.asyncio as aioredis
 from redis.exceptions import RedisError
 
+from sevenhop.channels.door import RefusedError
 from sevenhop.runtime.answers import Said, described, expiry_of, explained, listing, no_silence, refused, status_of
 from sevenhop.runtime.answers import told_of as message_of
 from sevenhop.runtime.clock import Clock
@@ -27,11 +28,11 @@ Trail = Callable[[Any], Any]
 """The audit trail of a store, for people."""
 
 
-class WhichError(Exception):
+class WhichError(RefusedError):
     """Which cluster is meant cannot be said; one line that says what to add."""
 
 
-class UnseenError(Exception):
+class UnseenError(RefusedError):
     """Redis does not answer, so what the other workers have cannot be known."""
 
 

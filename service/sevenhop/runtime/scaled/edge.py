@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sevenhop.core.events import Tick
-from sevenhop.runtime.codec import Carried, Record, encode
+from sevenhop.core.events import Applied, Tick, Unreadable
+from sevenhop.runtime.codec import MOST_BYTES, Carried, Record, encode
 from sevenhop.runtime.embedded import Source
 from sevenhop.runtime.scaled.leftovers import Leftovers, read_leftovers
 from sevenhop.runtime.scaled.terms import FROM_EDGE, in_term
@@ -120,11 +120,32 @@ class Edge:
             async with self._changed:
                 await self._changed.wait_for(lambda: bool(self._buffer))
                 batch = [self._buffer[n] for n in range(min(_BATCH, len(self._buffer)))]
-            await self._send([encode(self.cluster, event) for event in batch])
+            await self._send([record for event in batch if (record := self._record(event)) is not None])
             async with self._changed:
                 for _ in batch:
                     self._buffer.popleft()
                 self._changed.notify_all()
+
+    def _record(self, event: Carried) -> Record | None:
+        """One that Kafka will never take would hold up all behind it for ever."""
+        record = encode(self.cluster, event)
+        size = len(record.value or b"")
+        if size <= MOST_BYTES:
+            return record
+        log.error("%s has %d bytes, more than Kafka takes in one record; it is left out", type(event).__name__, size)
+        if not isinstance(event, Applied):
+            return None
+        namespace, name = event.obj.metadata.key
+        instead = Unreadable(
+            at=event.at,
+            epoch=event.epoch,
+            seq=event.seq,
+            kind=event.kind,
+            namespace=namespace,
+            name=name,
+            error=f"{size} bytes, more than Kafka takes in one record",
+        )
+        return encode(self.cluster, instead)
 
     async def _send(self, records: list[Record]) -> None:
         """Until Kafka has stored all of them."""

@@ -8,6 +8,7 @@ with the orders.  Every replica of an edge has the door, also one that waits for
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 
 import msgspec
@@ -52,9 +53,12 @@ class EdgeFront:
                     self.hear(value)
             except (KafkaError, OSError) as error:
                 log.warning("decisions at this door wait for Kafka: %s", type(error).__name__)
+            except Exception:  # whatever it is, nobody else would open the door again
+                log.exception("decisions at this door wait")
             finally:
                 self._orders = None
-                await orders.close()
+                with contextlib.suppress(Exception):  # it is given up in any case
+                    await orders.close()
             await asyncio.sleep(AGAIN_AFTER_S)
 
     async def ask(self, event: Request, cluster: str = "") -> Reply:

@@ -22,7 +22,7 @@ import msgspec
 from aiohttp import web
 from redis.exceptions import RedisError
 
-from sevenhop.channels.door import Handler
+from sevenhop.channels.door import Handler, RefusedError
 from sevenhop.core import views
 from sevenhop.core.events import Silenced
 from sevenhop.runtime.answers import Said, SilenceRequest, refused, silence_of
@@ -184,6 +184,8 @@ def _answered(answer: Callable[[web.Request], Awaitable[Said]]) -> Handler:
             said = refused(404, str(error))
         except (UnseenError, TimeoutError) as error:
             said = refused(503, str(error))
+        except RefusedError as error:
+            said = refused(409, str(error))
         except (RedisError, OSError) as error:
             said = refused(503, f"Redis does not answer: {type(error).__name__}; ask again")
         body = msgspec.json.encode(said.data, enc_hook=str)

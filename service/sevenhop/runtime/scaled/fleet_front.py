@@ -38,6 +38,8 @@ class FleetFront:
         Raises:
             WhichError: Which cluster is meant cannot be said.
             UnseenError: Redis does not answer.
+            RefusedError: Its worker did not take it.
+            NoAnswerError: Nobody has stored it yet.
         """
         incident = event.matchers.get("incident", "")
         if not cluster and incident:

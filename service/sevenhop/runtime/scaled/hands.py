@@ -16,16 +16,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from sevenhop.actions.transport import AnsweredError, LostAnswerError, NotSentError, Transport
 from sevenhop.core.effects import Reply
-from sevenhop.runtime.codec import VERSION, Answered, Record
+from sevenhop.runtime.codec import MOST_BYTES, VERSION, Answered, Record
 from sevenhop.runtime.scaled.topics import Topics, client_options, partition_of
 from sevenhop.settings_scaled import KafkaSettings
 
@@ -40,6 +41,14 @@ ORDER_LIVES = timedelta(seconds=20)
 REPLY = "REPLY"
 """An order that asks for nothing: the answer to a decision that came in at the edge's door."""
 
+PACKED_FROM = 64 * 1024
+"""A list of all ReplicaSets of a namespace has megabytes, and becomes a tenth of that."""
+
+MOST_UNPACKED = 64 * 1024 * 1024
+
+_MOST_BODY = (MOST_BYTES - 10_000) * 3 // 4
+"""In a record it is text, and a third longer."""
+
 METHODS = frozenset(("GET", "POST", "PUT", "PATCH"))
 
 
@@ -49,7 +58,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     v: int = VERSION
     cluster: str
     request_id: str
-    until: datetime
+    until: Annotated[datetime, msgspec.Meta(tz=True)]
     method: str
     path: str
     params: dict[str, str] = {}
@@ -123,12 +132,23 @@ class RemoteTransport:
 
 def _result(answer: Answered) -> bytes:
     if answer.outcome == "good":
-        return answer.body
+        return _unpacked(answer.body) if answer.is_packed else answer.body
     if answer.outcome == "answered":
         raise AnsweredError(answer.status, answer.reason, answer.message, answer.causes, answer.retry_after_s)
     if answer.outcome == "not_sent":
         raise NotSentError(answer.message)
     raise LostAnswerError(answer.message)
+
+
+def _unpacked(body: bytes) -> bytes:
+    unpacking = zlib.decompressobj()
+    try:
+        found = unpacking.decompress(body, MOST_UNPACKED)
+    except zlib.error as error:
+        raise LostAnswerError(f"the answer cannot be unpacked: {error}") from None
+    if not unpacking.eof:
+        raise LostAnswerError("the answer is cut off, or has more than 64 MiB")
+    return found
 
 
 class Orders:
@@ -272,4 +292,13 @@ class Hands:
             return Answered(**common, outcome="not_sent", message=str(error))
         except LostAnswerError as error:
             return Answered(**common, outcome="lost", message=str(error))
-        return Answered(**common, outcome="good", body=body)
+        except Exception as error:  # one order must not end what watches the cluster
+            log.exception("an order (%s) failed", order.method)
+            return Answered(**common, outcome="lost", message=f"the edge failed: {type(error).__name__}")
+        if len(body) < PACKED_FROM:
+            return Answered(**common, outcome="good", body=body)
+        packed = await asyncio.to_thread(zlib.compress, body, 1)
+        if len(packed) > _MOST_BODY:
+            text = f"the answer has {len(body):,} bytes, more than Kafka takes in one record"
+            return Answered(**common, outcome="lost", message=text)
+        return Answered(**common, outcome="good", body=packed, is_packed=True)

@@ -7,6 +7,7 @@ For people only: it is not fenced, ends by itself, and nothing is decided by it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from typing import Any
 
@@ -38,6 +39,13 @@ async def leave(client: aioredis.Redis, key: str, value: bytes, lives_s: int = L
         log.warning("an answer could not be left for those who asked: %s", type(error).__name__)
         return False
     return True
+
+
+async def clear(client: aioredis.Redis, key: str) -> None:
+    """Take away what was put down for an earlier one who asked the same; without Redis it stays."""
+    with contextlib.suppress(RedisError, OSError):
+        asked: Any = client.delete(key)
+        await to_its_end(asked)
 
 
 async def wait_for(client: aioredis.Redis, key: str, seconds: float) -> bytes:

@@ -19,13 +19,14 @@ from typing import Any, Protocol
 
 from sevenhop.core.alerts.rule import Rule
 from sevenhop.core.engine import Step
-from sevenhop.core.events import Event
-from sevenhop.runtime.codec import Answered, RecordError, read
+from sevenhop.core.events import Event, Silenced
+from sevenhop.runtime.codec import Answered, Read, RecordError
 from sevenhop.runtime.scaled.cell import Cell, Parts
-from sevenhop.runtime.scaled.decisions import refusal_of, why_refused
+from sevenhop.runtime.scaled.decisions import refusal_of, stored_of, why_refused
 from sevenhop.runtime.scaled.incoming import Batch, Held
 from sevenhop.runtime.scaled.incoming import Incoming as Incoming
 from sevenhop.runtime.scaled.incoming import Own as Own
+from sevenhop.runtime.scaled.signing import SIGNED
 from sevenhop.runtime.scaled.topics import Topics
 from sevenhop.stores.redis import clusters_in
 from sevenhop.stores.redis_fence import Changes, Fence
@@ -55,6 +56,10 @@ class Kafka(Protocol):
     async def ends(self, topic: str) -> tuple[int, int]: ...
 
     def records(self, topic: str, start: int, end: int) -> Any: ...
+
+    def read(self, record: Any) -> Read:
+        """What a record holds; `RecordError` where that is not to be taken."""
+        ...
 
     async def bury(self, topic: str, record: Any, reason: str) -> None: ...
 
@@ -119,6 +124,8 @@ class Partition:
         self._held = Held(topics.signals, WAITING, self._is_careful)
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[str] = set()
+        self._rules: tuple[Rule, ...] | None = None  # that came after we began
+        self._awaited: set[asyncio.Future[None]] = set()
 
     # What others hand in
 
@@ -131,21 +138,41 @@ class Partition:
         if events:
             await self._queue.put(Own(cluster, events))
 
-    async def emit_stored(self, cluster: str, events: list[Event]) -> None:
-        """The same, and returns when they are stored."""
-        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        await self._queue.put(Own(cluster, events, stored))
-        await stored
-
     async def reload(self, rules: Iterable[Rule]) -> None:
-        """Go on with other rules in all clusters, stored like any other step."""
+        """Go on with other rules in all clusters, stored like any other step; while we rebuild, right after it."""
+        self._rules = tuple(rules)
         waiting = []
         for cluster in list(self.cells):
+            if not self.is_ready:
+                break
             stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            await self._queue.put(Own(cluster, [], stored, tuple(rules)))
+            self._awaited.add(stored)
+            stored.add_done_callback(self._awaited.discard)
             waiting.append(stored)
+            await self._queue.put(Own(cluster, [], stored, self._rules))
         for stored in waiting:
             await stored
+
+    def failed_on(self, item: Incoming) -> None:
+        """It is left out; if somebody decided it, they are told, and do not send it again."""
+        if item.event is not None:
+            self._observed(
+                item.cluster, refusal_of(item.event, "the worker failed on it, see its log; nothing was done")
+            )
+
+    def release(self) -> None:
+        """
+        Nothing that waits here is handled any more, so nobody may wait for it.
+
+        Whoever has the partition next reads it again: no offset of it is stored.
+        """
+        self.is_ready = False
+        before, self._queue = self._queue, asyncio.Queue(maxsize=WAITING)
+        while not before.empty():
+            before.get_nowait()  # which lets in one of those that wait before a full queue
+        for stored in list(self._awaited):
+            if not stored.done():
+                stored.set_result(None)
 
     @property
     def is_idle(self) -> bool:
@@ -169,8 +196,8 @@ class Partition:
             ReadError: Kafka went away; again later.
             FencedError: The partition is another's.
         """
-        self.is_ready, self.cells, self._queue = False, {}, asyncio.Queue(maxsize=WAITING)
-        self._running = set()
+        self.release()
+        self.cells, self._running = {}, set()
         self._held.clear()
         objects, signals = self._topics.inputs
         _, end = await self._kafka.ends(objects)
@@ -221,11 +248,11 @@ class Partition:
         if (topic, record.offset) in self.skipped:
             return
         try:
-            found = read(record.value, record.headers)
+            found = self._kafka.read(record)
         except RecordError:
             return  # buried when the stream brought it
-        if isinstance(found.event, Answered):
-            return
+        if isinstance(found.event, Answered) or isinstance(found.event, SIGNED):  # noqa: SIM101  SIGNED is a tuple
+            return  # a decision makes no cluster
         try:
             self._cell(found.cluster).rebuild_from(found.event, self._parts.clock())
         except Exception as error:
@@ -259,6 +286,8 @@ class Partition:
             while True:
                 batch = await self._next()
                 await self._step(batch)
+                if self._held and not self._is_behind():
+                    await self._step([])  # those that are handled one by one have their turn, however much else comes
                 self._is_stepping = False
 
     def _run_cells(self) -> None:
@@ -272,6 +301,8 @@ class Partition:
 
                 self._tasks.create_task(cell.run(emit), name=f"cell {cluster}")
                 self._tasks.create_task(self.emit(cluster, list(self._standing)))
+                if self._rules is not None:
+                    self._tasks.create_task(self._queue.put(Own(cluster, [], None, self._rules)))
 
     async def _next(self) -> list[Incoming | Own]:
         wakes = [cell.wake for cell in self.cells.values() if cell.wake is not None]
@@ -315,7 +346,7 @@ class Partition:
         changes = Changes()
         events: dict[str, list[Event]] = {}
         records: dict[str, list[Incoming]] = {}
-        refused: list[tuple[str, Step]] = []
+        answers: list[tuple[str, Step]] = []  # that no engine gives
         was_behind, loop = self._is_behind(), asyncio.get_running_loop()
         batch = self._held.let_through(batch, is_behind=was_behind or loop.time() < self._settled_at)
         for item in batch:
@@ -325,8 +356,10 @@ class Partition:
                     continue
                 if why := why_refused(item.event, now, is_known=item.cluster in self.cells):
                     await self._kafka.bury(item.topic, item.record, why)
-                    refused.append((item.cluster, refusal_of(item.event, why)))
+                    answers.append((item.cluster, refusal_of(item.event, why)))
                 else:
+                    if isinstance(item.event, Silenced):
+                        answers.append((item.cluster, stored_of(item.event)))
                     taken = self._cell(item.cluster).sight.take(item.event, now)
                     events.setdefault(item.cluster, []).extend(taken)
                     records.setdefault(item.cluster, []).append(item)
@@ -349,7 +382,7 @@ class Partition:
         self._run_cells()
         for cluster, step in steps.items():
             self._tell(cluster, step)
-        for cluster, step in refused:
+        for cluster, step in answers:
             self._observed(cluster, step)
         for item in batch:
             if isinstance(item, Own) and item.stored is not None and not item.stored.done():

@@ -94,7 +94,7 @@ class Telling:
         while True:
             if times % TELL_ALL_EVERY == 0:
                 self._told.clear()
-                with contextlib.suppress(RedisError, OSError):
+                with contextlib.suppress(RedisError, OSError, ValueError):  # the last of what somebody else wrote there
                     await self.forget()
             await self.tell()
             times += 1
@@ -117,18 +117,24 @@ class Telling:
         """What has changed since it was told, and that we are there."""
         changed: dict[str, bytes] = {}
         for cell in list(self._cells()):
-            components = await self._components(cell)
-            for view in TOLD:
-                if views.VIEWS[view] is views.workloads:
-                    rows = components
-                else:
-                    rows = msgspec.json.encode(rows_of(cell, view, self._now()), enc_hook=str)
-                if self._told.get(f"{cell.cluster}|{view}") != rows:
-                    changed[f"{cell.cluster}|{view}"] = rows
-                await asyncio.sleep(0)
+            try:
+                await self._tell_of(cell, changed)
+            except Exception:  # a fault in a listing must not end the worker
+                log.exception("what is to be told of cluster %s fails", cell.cluster)
             changed[f"{cell.cluster}|{_TOLD_AT}"] = self._now().isoformat().encode()
         if changed and await self._store(changed):
             self._told |= changed
+
+    async def _tell_of(self, cell: Cell, changed: dict[str, bytes]) -> None:
+        components = await self._components(cell)
+        for view in TOLD:
+            if views.VIEWS[view] is views.workloads:
+                rows = components
+            else:
+                rows = msgspec.json.encode(rows_of(cell, view, self._now()), enc_hook=str)
+            if self._told.get(f"{cell.cluster}|{view}") != rows:
+                changed[f"{cell.cluster}|{view}"] = rows
+            await asyncio.sleep(0)
 
     async def _components(self, cell: Cell) -> bytes:
         """A tenth of a second for a thousand of them: in slices, else everything would stand still for so long."""

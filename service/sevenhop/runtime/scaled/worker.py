@@ -20,7 +20,7 @@ import redis.asyncio as aioredis
 
 from sevenhop.core.alerts.rule import Rule
 from sevenhop.core.events import Event, Outcome, Recalled, RulebookLoaded, StepDone
-from sevenhop.runtime.codec import Answered, RecordError, read
+from sevenhop.runtime.codec import Answered, Read, RecordError, read
 from sevenhop.runtime.scaled.cell import Parts
 from sevenhop.runtime.scaled.dead_letters import DeadLetters
 from sevenhop.runtime.scaled.hands import Waiting
@@ -50,12 +50,29 @@ class _Beside(msgspec.Struct, frozen=True):
     settings: KafkaSettings
     number: int
     dead: DeadLetters
+    clusters: frozenset[str]
+    decision_key: str
 
     async def ends(self, topic: str) -> tuple[int, int]:
         return await ends_of(self.settings, topic, self.number)
 
     def records(self, topic: str, start: int, end: int) -> Any:
         return read_range(self.settings, topic, self.number, start, end)
+
+    def read(self, record: Any) -> Read:
+        headers = _headers(record.headers)
+        found = read(record.value, headers)
+        if self.clusters and found.cluster not in self.clusters:
+            raise RecordError(f"unknown cluster: {found.cluster[:80]!r} is not in runtime.clusters")
+        home = partition_of(found.cluster, self.settings.partitions)
+        if home != self.number:
+            text = f"{found.cluster[:80]!r} belongs into {home}; kafka.partitions differs there"
+            raise RecordError(f"wrong partition: {text}")
+        if isinstance(found.event, _OWN):
+            # Nobody else may say what came of a step, or what a channel shows.
+            raise RecordError(f"an event of the unknown kind {type(found.event).__name__}: ours, of no edge")
+        check_signature(self.decision_key, found.cluster, found.event, record.value, headers)
+        return found
 
     async def bury(self, topic: str, record: Any, reason: str) -> None:
         await self.dead.put(
@@ -103,6 +120,7 @@ class Worker:
         self._fences: dict[int, Fence] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._rebalancing = False
+        self._revocations = 0
         self.partitions: dict[int, Partition] = {}
         self.answers = answers or Waiting()
         self.rebuilds = 0
@@ -140,8 +158,7 @@ class Worker:
         """Go on with other rules in every cluster."""
         rules = tuple(rules)
         for partition in list(self.partitions.values()):
-            if partition.is_ready:
-                await partition.reload(rules)
+            await partition.reload(rules)
 
     async def emit(self, cluster: str, events: list[Event]) -> bool:
         """Hand events to a cluster that is ours; False if it is not."""
@@ -186,13 +203,17 @@ class Worker:
 
     def revoked(self) -> None:
         self._rebalancing = True
+        self._revocations += 1
 
     async def assigned(self, numbers: set[int]) -> None:
         """Claim every partition that is ours now, also those that were before: others may have had them in between."""
+        revocations = self._revocations
         for number in set(self.partitions) - numbers:
             await self._drop(number)
             self._fences.pop(number, None)
         for number in sorted(numbers):
+            if self._revocations != revocations:
+                return  # Redis was away, say: they may be others' by now, who must not be fenced; the next call tells
             fence = self._fences.setdefault(number, Fence(self._client, f"p{number}"))
             stands = await fence.claim()
             partition = self.partitions.get(number)
@@ -225,45 +246,41 @@ class Worker:
         if message.offset > expected:
             async for batch in read_range(self._kafka, topic, number, expected, message.offset):
                 for record in batch:
-                    if self.partitions.get(number) is not partition or not partition.is_ready:
+                    if not self._goes_on(partition, topic, expected):
                         return
                     await self._take(partition, topic, record)
-        if self.partitions.get(number) is partition and partition.is_ready:
+                    expected = record.offset + 1
+        if self._goes_on(partition, topic, expected):
             await self._take(partition, topic, message)
+
+    def _goes_on(self, partition: Partition, topic: str, expected: int) -> bool:
+        """It may have been lost, or rebuilt and gone back to where it is stored, while we waited."""
+        is_ours = self.partitions.get(partition.number) is partition
+        return is_ours and partition.is_ready and partition.next.get(topic) == expected
 
     async def _take(self, partition: Partition, topic: str, record: Any) -> None:
         event: Event | None = None
         cluster = ""
         if (topic, record.offset) not in partition.skipped:
+            beside = self._beside(partition.number)
             try:
-                headers = _headers(record.headers)
-                found = read(record.value, headers)
+                found = beside.read(record)
                 cluster = found.cluster
-                self._check_place(cluster, partition.number)
-                if isinstance(found.event, _OWN):
-                    # Nobody else may say what came of a step, or what a channel shows.
-                    raise RecordError(f"an event of the unknown kind {type(found.event).__name__}: ours, of no edge")
-                check_signature(self._decision_key, cluster, found.event, record.value, headers)
                 if isinstance(found.event, Answered):
                     self.answers.answered(found.event)
                 else:
                     event = found.event
             except RecordError as error:
-                event = None
-                await _Beside(self._kafka, partition.number, self._dead).bury(topic, record, str(error))
+                await beside.bury(topic, record, str(error))
         await partition.put(Incoming(topic, record.offset, cluster, event, record))
 
-    def _check_place(self, cluster: str, number: int) -> None:
-        if self._clusters and cluster not in self._clusters:
-            raise RecordError(f"unknown cluster: {cluster[:80]!r} is not in runtime.clusters")
-        home = partition_of(cluster, self._kafka.partitions)
-        if home != number:
-            raise RecordError(f"wrong partition: {cluster[:80]!r} belongs into {home}; kafka.partitions differs there")
+    def _beside(self, number: int) -> _Beside:
+        return _Beside(self._kafka, number, self._dead, self._clusters, self._decision_key)
 
     # One partition
 
     def _begin(self, number: int, fence: Fence) -> None:
-        beside = _Beside(self._kafka, number, self._dead)
+        beside = self._beside(number)
         partition = Partition(number, fence, self._topics, self._parts, beside, self._standing)
         for tell in self.on_partition:
             tell(partition)
@@ -273,10 +290,12 @@ class Worker:
 
     async def _drop(self, number: int) -> None:
         task = self._tasks.pop(number, None)
-        self.partitions.pop(number, None)
+        partition = self.partitions.pop(number, None)
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
+        if partition is not None:
+            partition.release()
 
     async def _serve(self, partition: Partition, beside: _Beside) -> None:
         try:
@@ -324,6 +343,7 @@ class Worker:
             found = poison.records[0]
             await beside.bury(found.topic, found.record, f"engine: {poison}")
             partition.skipped.add((found.topic, found.offset))
+            partition.failed_on(found)
             return
         count = len(poison.records)
         log.error("partition %d: %s; its %d records are tried one by one", partition.number, poison, count)

@@ -215,6 +215,22 @@ def test_who_cannot_be_compared_does_not_count_as_two() -> None:
     assert second.text == f"approved by root; 1 more of 2 people must agree to plan {PLAN.id}; {NOT_COMPARED}"
 
 
+def test_who_was_taken_off_the_list_does_not_block_the_others() -> None:
+    """A first yes of somebody who may not approve any more counts for nothing: two of those who may are enough."""
+    carl = replace(BOB, id="slack:U3", name="carl")
+    first = told(PROPOSED, Verb.APPROVE, playbook=TWO).case
+    now_these = replace(TWO, approvers=(*BOB.ids, *carl.ids))
+    second = told(first, Verb.APPROVE, BOB, playbook=now_these, request_id="r2")
+    assert (second.accepted, second.case.state, second.case.decided_by) == (True, PlanState.PROPOSED, "bob")
+    third = told(second.case, Verb.APPROVE, carl, playbook=now_these, request_id="r3")
+    assert (third.case.state, third.case.decided_by) == (PlanState.APPROVED, "bob, carl")
+
+    lent = told(LENT, Verb.EXTEND, playbook=TWO).case
+    second = told(lent, Verb.EXTEND, BOB, playbook=now_these, request_id="r2")
+    assert (second.case.asked, [each.person.name for each in second.case.extensions]) == (None, ["bob"])
+    assert told(second.case, Verb.EXTEND, carl, playbook=now_these, request_id="r3").case.asked is not None
+
+
 def test_a_playbook_that_asks_for_nobody_asks_for_one() -> None:
     """A number that cannot be is no leave."""
     nobody = replace(PLAYBOOK, approvals=0)

@@ -14,6 +14,7 @@ from sevenhop.core.remediation.borrowed import BORROWED
 from sevenhop.core.remediation.case import Stage
 from sevenhop.core.remediation.moment import Moment
 from sevenhop.core.remediation.permit import Purpose, Refusal
+from sevenhop.core.remediation.playbook import Mode
 from sevenhop.core.remediation.questions import targets_of
 from sevenhop.core.remediation.runs import after_step
 from sevenhop.core.remediation.states import PlanState
@@ -155,6 +156,30 @@ def test_room_that_does_not_stay_gives_nothing_back() -> None:
     scene.put(extra)
     scene.passes(40)
     assert scene.purposes()[-1] is Purpose.APPLY
+
+
+def test_given_back_by_a_person_though_the_playbook_is_off() -> None:
+    """Who turns it off because it does harm takes back what it did; nobody lends for longer by it."""
+    scene = _scene()
+    scene.settings = settings_of(replace(SHORT_LEASE, mode=Mode.OFF))
+    scene.restart()
+    assert "off or no more" in scene.decides(Verb.EXTEND).text
+    assert not scene.decides(Verb.RESTORE, "eve").accepted
+    assert scene.decides(Verb.RESTORE).accepted
+    scene.does(Purpose.RESTORE)
+    assert scene.case().state is PlanState.RESTORED
+
+
+def test_a_donor_lends_until_it_has_its_own_again_whoever_takes_the_mark_off() -> None:
+    """The guards hear that it lends from our own state: an operator that drops annotations frees it for nobody."""
+    scene = _scene()
+    scene.scale(1, "")
+    scene.passes(600)
+    assert [(run.plan_id, run.lends) for run in scene.engine.remediation.cases.history()] == [(scene.case().id, True)]
+    scene.decides(Verb.RESTORE)
+    scene.does(Purpose.RESTORE)
+    assert scene.case().state is PlanState.RESTORED
+    assert [run.lends for run in scene.engine.remediation.cases.history()] == [False]
 
 
 @pytest.mark.parametrize("replicas", [0, 3], ids=["fewer", "more"])

@@ -66,6 +66,7 @@ def test_what_cannot_be_read_back_is_undone() -> None:
     for _ in range(3):
         scene.answers(scene.next_act(), StepResult.UNKNOWN, "no answer")
         scene.passes(31)
+    assert not scene.undelivered[0].was_applied
     scene.does(Purpose.UNDO)
     assert scene.case().state is PlanState.UNDONE
 
@@ -77,6 +78,7 @@ def test_no_progress_is_undone_with_words() -> None:
     scene.until(since + FREE.no_progress.total_seconds() - 1)
     assert scene.purposes()[-1] is Purpose.APPLY
     scene.until(since + FREE.no_progress.total_seconds() + 2)
+    assert scene.undelivered[0].was_applied  # so it is taken back whoever took our mark off
     scene.does(Purpose.UNDO)
     case = scene.case()
     assert case.state is PlanState.UNDONE

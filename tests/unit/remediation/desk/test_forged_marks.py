@@ -10,13 +10,15 @@ import pytest
 from msgspec.structs import replace
 
 from sevenhop.core.effects import Borrow
-from sevenhop.core.events import Verb
+from sevenhop.core.events import StepResult, Verb
 from sevenhop.core.remediation.action import Cordon, Edit, EvictPod, ObjectRef, Scale, Steer
 from sevenhop.core.remediation.borrowed import BORROWED, encode_borrow
+from sevenhop.core.remediation.case import Stage
 from sevenhop.core.remediation.permit import Purpose
 from sevenhop.core.remediation.plan import Plan
+from sevenhop.core.remediation.states import PlanState
 from tests.builders import at, deployment, node
-from tests.unit.remediation.desk.desk_scene import FREE, Scene, lent, settings_of
+from tests.unit.remediation.desk.desk_scene import FREE, Scene, approved, lent, settings_of
 
 OWN = "Deployment.apps"
 GUESTS = "guests"
@@ -48,9 +50,7 @@ def mark_of(*actions: Any, **more: Any) -> str:
         incident="i",
         actions=actions,
         title="a 5 → 1",
-        proposed_at=at(0),
-        expires_at=at(900),
-        **given,
+        **{"proposed_at": at(0), "expires_at": at(900), **given},
     )
     scale = next((each for each in actions if isinstance(each, Scale)), None)
     workload = "/".join(scale.workload) if scale is not None else "guests/own"
@@ -174,6 +174,35 @@ def test_who_agreed_is_only_what_the_mark_says() -> None:
     (act,) = scene.acts.values()
     assert "approved by the boss" not in act.note
     assert scene.case().decided_by != "the boss"
+
+
+@pytest.mark.parametrize("of", ["proposed_at", "expires_at"])
+def test_a_mark_whose_times_cannot_be_compared_is_told(of: str) -> None:
+    """A time without a time zone: everybody else's plans are made and carried out all the same."""
+    scene = Scene()
+    mark = mark_of(scale_of(MINE, MINE), **{of: at(0).replace(tzinfo=None)})
+    scene.put(deployment("own", replicas=1, gpus=1, namespace=GUESTS, annotations={BORROWED: mark}))
+    approved(scene)
+    assert [text for text in scene.audited() if "no time zone" in text] != []
+
+
+def test_marks_alone_count_against_nobody() -> None:
+    """Whoever may annotate their own objects uses up no budget, and opens no breaker, by leases that never were."""
+    scene = Scene(settings_of(replace(FREE, most_runs_per_day=1)))
+    for name in ("own-a", "own-b", "own-c"):
+        mine = ref(GUESTS, name)
+        notes = {BORROWED: mark_of(scale_of(mine, mine), until=at(30))}
+        scene.put(deployment(name, replicas=1, gpus=1, namespace=GUESTS, annotations=notes))
+    scene.begin()
+    assert len(scene.undelivered) == 3
+    for _ in range(scene.settings.give_back_attempts):
+        for _ in range(len(scene.undelivered)):
+            scene.answers(scene.next_act(), StepResult.UNKNOWN, "denied")
+        scene.passes(scene.settings.give_back_longest.total_seconds())
+    assert [case.state for case in scene.cases if case.is_adopted] == [PlanState.UNKNOWN] * 3
+    assert not scene.engine.remediation.breaker.is_open
+    (offered,) = (case for case in scene.cases if case.stage is Stage.DECISION)
+    assert scene.decides(Verb.APPROVE, plan=offered.id).accepted
 
 
 def test_a_copy_of_an_old_mark_elsewhere_starts_nothing() -> None:

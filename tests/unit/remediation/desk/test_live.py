@@ -109,6 +109,23 @@ def test_gone_is_the_incarnation() -> None:
     assert held(made.state, plan()).gone
 
 
+@pytest.mark.parametrize(("replicas", "is_over"), [(3, False), (4, True), (9, True)])
+def test_what_is_made_anew_is_made_from_what_we_set(replicas: int, is_over: bool) -> None:
+    """An upgrade replaced the RayCluster that gave: the RayService above it still holds our number."""
+    worker = {"groupName": "gpu", "replicas": replicas}
+    service = Custom(
+        kind="RayService",
+        api_version="ray.io/v1",
+        metadata=meta("chat"),
+        spec={"rayClusterConfig": {"workerGroupSpecs": [worker]}},
+    )
+    where = "/spec/rayClusterConfig/workerGroupSpecs/0"
+    ref = ObjectRef("RayService.ray.io", "prod", "chat", "uid-prod-chat")
+    also = ((ref, (Edit(f"{where}/replicas", 4, 3),), (Condition(f"{where}/groupName", "gpu"),)),)
+    found = held(seen(service).state, plan(also=also))
+    assert (found.ours, bool(found.gone)) == ((0, True) if is_over else (1, False))
+
+
 def test_a_mark_is_of_one_plan() -> None:
     """Only the mark of this very plan counts, and with it the number of steps that hold."""
     ours = plan()
@@ -131,9 +148,10 @@ def test_a_mark_is_of_one_plan() -> None:
         pytest.param(2, False, True, id="fits"),
         pytest.param(1, False, False, id="would-wait"),
         pytest.param(2, True, False, id="somebody-who-is-worth-more-waits"),
+        pytest.param(2, None, False, id="promised-to-somebody-by-another-plan"),
     ],
 )
-def test_room_for_what_was_taken(free: int, higher: bool, room: bool) -> None:
+def test_room_for_what_was_taken(free: int, higher: bool | None, room: bool) -> None:
     """Whether the donor's pod would run again is simulated on the live cluster, which is left as it was."""
     donor = deployment("donor", replicas=1, gpus=2, annotations={"sevenhop.dev/tier": "batch"})
     critical = deployment("critical", gpus=1, annotations={"sevenhop.dev/tier": "critical"})
@@ -154,6 +172,8 @@ def test_room_for_what_was_taken(free: int, higher: bool, room: bool) -> None:
     lent = Plan(
         cluster="test", playbook="p", incident="i", actions=(scale,), title="t", proposed_at=at(0), expires_at=at(60)
     )
+    if higher is None:
+        made.state.reserved = {made.state.pool_of[(workload.key, part.name)]: 2}
     if higher:
         slot = ((critical.metadata.namespace, "critical"), "engine")
         pool = made.state.pool_of[(workload.key, part.name)]

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from sevenhop.core.facts.schema import Unknown, UnknownReason
-from sevenhop.core.remediation.action import Cordon, ObjectRef
+from sevenhop.core.remediation.action import Cordon, Edit, ObjectRef
 from sevenhop.core.remediation.guards import refusals
 from sevenhop.core.remediation.guards_question import Question, Target
 from sevenhop.core.remediation.permit import GuardName, Purpose
@@ -47,6 +47,22 @@ def test_one_is_gone(purpose: Purpose, lost: Changed) -> None:
     """Its owner deleted it, or made it anew: the other one gets back what it gave."""
     assert refusals(asked(purpose, ranker=lost)) == ()
     assert refusals(asked(purpose, summarizer=lost)) == ()
+
+
+@pytest.mark.parametrize("purpose", [Purpose.UNDO, Purpose.RESTORE, Purpose.EXTEND])
+@pytest.mark.parametrize("lost", [gone, anew])
+def test_what_is_made_from_another_object_is_gone(purpose: Purpose, lost: Changed) -> None:
+    """A RayService replaced the cluster that gave, and makes the next one with our number: that one is set back."""
+    live = ObjectRef("RayCluster.ray.io", "batch", "chat-1", "uid-live")
+    above = ObjectRef("RayService.ray.io", "batch", "chat", "uid-above")
+    lasting = ((above, (Edit("/spec/rayClusterConfig/workerGroupSpecs/0/replicas", 4, 3),), ()),)
+    of = passing(plan(scale(target=live, marked=above, also=lasting)), purpose=purpose)
+
+    def without(*refs: ObjectRef) -> Question:
+        return replace(of, targets=tuple(lost(t) if t.ref in refs else t for t in of.targets))
+
+    assert refusals(without(live)) == ()
+    assert [each.guard for each in refusals(without(live, above))] == [GuardName.UNCHANGED]
 
 
 @pytest.mark.parametrize("purpose", [Purpose.UNDO, Purpose.RESTORE])

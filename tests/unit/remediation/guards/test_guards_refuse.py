@@ -141,6 +141,13 @@ REFUSED: list[tuple[GuardName, str, Make]] = [
     (G.APPROVED, "a stranger", lambda: _approved(approval(_person(groups=("slack-group:S2",)), OURS))),
     (G.APPROVED, "a name is no id", lambda: replace(_playbook(approvers=("ann",)), approvals=(approval(ANN, OURS),))),
     (G.APPROVED, "one of two", lambda: _approved(approval(ANN, OURS), needs=2)),
+    (
+        G.APPROVED,
+        "the first of two was taken off the list since",
+        lambda: replace(
+            _playbook(approvals=2, approvers=(BOB.id,)), approvals=(approval(ANN, OURS), approval(BOB, OURS))
+        ),
+    ),
     (G.APPROVED, "the same person twice", lambda: _approved(approval(ANN, OURS), approval(ANN, OURS), needs=2)),
     (
         G.APPROVED,
@@ -359,6 +366,7 @@ REFUSED: list[tuple[GuardName, str, Make]] = [
         "on the same object, just begun",
         lambda: _run(state=PlanState.RUNNING, started_at=NOW, ended_at=None),
     ),
+    (G.CONCURRENT, "on an object that lends", lambda: _run(state=PlanState.SUCCEEDED, lends=True)),
     (G.CONCURRENT, "none is allowed", lambda: _playbook(most_concurrent=0)),
     (G.DAILY_BUDGET, "used up", lambda: passing(history=_runs(*[timedelta(hours=h) for h in range(2, 12)]))),
     (G.DAILY_BUDGET, "used up to the last moment", lambda: passing(history=_runs(*[timedelta(hours=24) - US] * 10))),

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from sevenhop.core.inventory.policy import Policy
+from sevenhop.core.inventory.workloads import Framework
 from sevenhop.core.objects import cluster as c
 from sevenhop.core.objects.base import LabelSelector
-from sevenhop.core.remediation.plan import NoPlanReason
-from sevenhop.core.remediation.planning import Reservation, Reservations
+from sevenhop.core.objects.pod import Pod
+from sevenhop.core.remediation.action import ObjectRef, Scale
+from sevenhop.core.remediation.plan import Need, NoPlanReason
+from sevenhop.core.remediation.planning import Reservation, Reservations, plan_for
+from sevenhop.core.remediation.reduction import Conflict
 from tests import builders as b
-from tests.unit.remediation.planning.planning_scene import CONFLICT, FLOOR, World, names, playbook
+from tests.unit.remediation.planning.planning_scene import CONFLICT, FLOOR, SCALING, World, names, playbook
 
 NEEDY = (("prod", "needy"), "engine")
 GIVER = (("prod", "giver"), "engine")
@@ -65,6 +70,14 @@ def _of_a_framework_without_a_row() -> World:
     return world
 
 
+def _of_one_gang() -> World:
+    world = _world()
+    for each in world.objects:
+        if isinstance(each, Pod) and each.metadata.name.startswith("giver-"):
+            each.metadata.labels["scheduling.x-k8s.io/pod-group"] = "all-of-it"
+    return world
+
+
 def _elsewhere() -> World:
     """The donor's pods are on nodes of another product, and one more lower workload keeps the question open."""
     world = World()
@@ -97,6 +110,7 @@ REFUSED: dict[str, tuple[Callable[[], World], str, str]] = {
     "it has given already": (lambda: _world(annotations={"sevenhop.dev/borrowed": "{}"}), "borrowed", "given already"),
     "a rollout is under way": (_rolling, "rollout", "a rollout is under way"),
     "replicas are being made": (lambda: _world(replicas=3), "in-motion", "2 of the 3 replicas"),
+    "its replicas start together": (_of_one_gang, "indivisible", "one gang (all-of-it)"),
     "the same tier": (lambda: _world(tier="critical"), "tier", "the same tier: critical"),
 }
 
@@ -208,3 +222,67 @@ def test_a_group_is_helped_as_a_whole_or_not_at_all() -> None:
         if each.metadata.name.startswith("needy-aaaa-"):
             each.metadata.labels["scheduling.k8s.io/group-name"] = "needy"
     assert world.refused(NEEDY) is NoPlanReason.NOT_ENOUGH
+
+
+def _with_a_gang(*members: str) -> World:
+    """Two pods wait; these are a gang, and the first, `needy-aaaa-0`, finds its node's label nowhere."""
+    world = World()
+    world.nodes(gpu_1=4)
+    world.donor("giver", ["gpu-1", "gpu-1"])
+    world.waits("needy", pods=2)
+    waiting = {each.metadata.name: each for each in world.objects if each.metadata.name.startswith("needy-aaaa-")}
+    for name in members:
+        waiting[f"needy-aaaa-{name}"].metadata.labels["scheduling.k8s.io/group-name"] = "needy"
+    first = waiting["needy-aaaa-0"]
+    assert isinstance(first, Pod)
+    first.spec.node_selector["disk"] = "nvme"
+    words = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+    conditions = [msgspec.structs.replace(said, message=words) for said in first.status.conditions]
+    world.objects.remove(first)
+    world.objects.append(
+        msgspec.structs.replace(first, status=msgspec.structs.replace(first.status, conditions=conditions))
+    )
+    return world
+
+
+def test_a_group_of_which_one_waits_for_something_else_is_not_helped() -> None:
+    """GPUs for the rest of it would stand idle, for it starts as a whole; who is no part of it is helped."""
+    answer = _with_a_gang("0", "1").answer(NEEDY)
+    assert (answer.plan, answer.reason) == (None, NoPlanReason.NOT_A_SHORTAGE)
+    assert "needy-aaaa-0 waits for something else (node-selector)" in answer.text
+    plan = _with_a_gang("0").plan(NEEDY)
+    assert plan.need is not None
+    assert plan.need.pods == (("prod", "needy-aaaa-1"),)
+
+
+def test_two_that_give_by_one_object_do_not_give_in_one_plan() -> None:
+    """Groups of one RayCluster, or parts of one graph: it carries one mark, so the second would be refused halfway."""
+    world = World()
+    world.nodes(gpu_1=4)
+    world.donor("one", ["gpu-1"], annotations={"test/floor": "0"})
+    world.donor("two", ["gpu-1"], annotations={"test/floor": "0"})
+    world.waits("needy", gpus=4)
+    minimums = Policy(minimums=(("prod/one", 0), ("prod/two", 0)))
+    world.policy = minimums
+    assert len(world.plan(NEEDY).scales) == 2
+    above = ObjectRef("RayCluster.ray.io", "prod", "ray", "uid-ray")
+    plain = SCALING[Framework.PLAIN]
+
+    def actions(*given: Any) -> Any:
+        made = plain.actions(*given)
+        assert not isinstance(made, Conflict)
+        return tuple(msgspec.structs.replace(a, marked=above) if isinstance(a, Scale) else a for a in made)
+
+    need = world.need(NEEDY)
+    assert isinstance(need, Need)
+    answer = plan_for(
+        world.state,
+        need,
+        playbook=playbook(),
+        incident="incident-1",
+        scaling={Framework.PLAIN: msgspec.structs.replace(plain, actions=actions)},
+        reserved=Reservations(),
+        now=b.at(600),
+    )
+    assert answer.plan is None
+    assert any("one at a time" in each.text for each in answer.considered)

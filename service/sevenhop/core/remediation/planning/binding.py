@@ -97,6 +97,8 @@ class Binding:
             actions += made
             named = {(ref.namespace, ref.name) for each in made if isinstance(each, Steer) for ref in each.pods}
             steered.append(named >= set(self._victims(cut)) and self._field.reducible[cut.donor].is_certain(cut.units))
+        if not self._are_apart(candidate, actions):
+            return False
         tried = self._search.judge(candidate, self._search.choices(candidate, steered))
         if not tried.outcome.holds:
             for cut in candidate.cuts:
@@ -109,6 +111,17 @@ class Binding:
         )
         self._sure[candidate.cuts] = tried
         return True
+
+    def _are_apart(self, candidate: Candidate, actions: Sequence[Action]) -> bool:
+        """Whether each donor gives by an object of its own: that carries one mark, and the second would be refused."""
+        marked = [each.marked for each in actions if isinstance(each, Scale)]
+        if len(set(marked)) == len(marked):
+            return True
+        for cut in candidate.cuts:
+            who = slot_name(self._field.donors[cut.donor].slot)
+            text = "with others of the same object it would give twice in one plan: one at a time"
+            self._refused.setdefault(cut.donor, Considered(who, str(ConflictReason.INDIVISIBLE), text))
+        return False
 
     def _actions_of(self, cut: Cut) -> tuple[Action, ...] | Conflict:
         donor = self._field.donors[cut.donor]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from sevenhop.core.facts.schema import Unknown
+from sevenhop.core.incidents.text import plain
 from sevenhop.core.inventory.read_component import budget_floor, budget_selects
 from sevenhop.core.inventory.rows import PodRow
 from sevenhop.core.inventory.state import Slot, State, component_subject
@@ -103,6 +104,10 @@ def _reducible(
         return _no(
             slot, ConflictReason.INDIVISIBLE, f"its pods cannot be told apart by replica ({ruler.unit_pods} each)"
         )
+    gang = _gang_across(rows, units) if ruler.chooser in (Chooser.REPLICA_SET, Chooser.HIGHEST) else ""
+    if gang:
+        text = f"its replicas are one gang ({plain(gang, 40)}): with fewer, one that restarts may wait for ever"
+        return _no(slot, ConflictReason.INDIVISIBLE, text)
     if len(units) != ruler.replicas:
         text = f"it has {len(units)} of the {ruler.replicas} replicas that it asks for: a cut frees nothing for certain"
         return _no(slot, "in-motion", text)
@@ -208,6 +213,22 @@ def _in_motion(
     if rolling is True:
         return _no(slot, ConflictReason.ROLLOUT, "a rollout is under way")
     return None
+
+
+def _gang_across(rows: Sequence[PodRow], units: Sequence[Unit]) -> str:
+    """
+    A gang that several replicas belong to: its least is stated on it, and nobody lowers that with the replicas.
+
+    Operators that make the gang themselves, as Grove does, are asked for their least where their replicas are ruled.
+    """
+    gangs = {row.key: row.gang for row in rows}
+    seen: set[str] = set()
+    for unit in units:
+        here = {gangs[key] for key in unit.pods} - {""}
+        if both := sorted(here & seen):
+            return both[0]
+        seen |= here
+    return ""
 
 
 def _maker(pod: Pod) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from sevenhop.core.hops.diagnosis import Confidence, Diagnosis
+from sevenhop.core.hops.diagnosis import Category, Confidence, Diagnosis
 from sevenhop.core.inventory.capacity import Waiting
 from sevenhop.core.inventory.rows import PodRow
 from sevenhop.core.inventory.state import Slot, State, component_subject
@@ -15,6 +15,18 @@ from sevenhop.core.remediation.planning.words import count, slot_name
 
 HELPED_BY_GPUS = frozenset(("gpu-shortage", "gpu-fragmentation"))
 """Causes that GPUs of somebody else cure."""
+
+_KEEPS_AWAY = frozenset(
+    (
+        Category.RESOURCE,
+        Category.POLICY,
+        Category.TOPOLOGY,
+        Category.QUOTA,
+        Category.DEPENDENCY,
+        Category.DEVICE_PLUGIN,
+    )
+)
+"""What is not over once the rest of the group has GPUs; that a gang waits for its other pods is."""
 
 
 def need_of(state: State, where: Slot | str, now: datetime) -> Need | Answer:  # noqa: ARG001 (as all questions)
@@ -82,7 +94,14 @@ def _need(state: State, slot: Slot) -> Need | Answer:
     refused = not_helped(rows)
     if refused is not None:
         return refused
+    stuck = _stuck_units(rows, part.pods_per_replica)
     short = [row for row in rows if row.pending is not None and row.pending.cause in HELPED_BY_GPUS]
+    short = [row for row in short if _unit(row, part.pods_per_replica) not in stuck]
+    if not short:
+        held = next(iter(stuck.values()))
+        why = f" ({held.pending.cause}): {held.pending.summary}" if held.pending is not None else ""
+        text = f"{held.key[1]} waits for something else{why}; its group starts as a whole, so GPUs alone do not help"
+        return no_plan(NoPlanReason.NOT_A_SHORTAGE, text)
     return Need(
         workload=slot[0],
         component=slot[1],
@@ -92,6 +111,21 @@ def _need(state: State, slot: Slot) -> Need | Answer:
         product=state.pool_of.get(slot, ""),
         ready_goal=ready_goal(state, slot, short),
     )
+
+
+def _unit(row: PodRow, size: int) -> str:
+    """What starts as a whole: its gang, its replica of several pods, or the pod by itself."""
+    return row.gang or (row.group if size > 1 else "") or row.key[1]
+
+
+def _stuck_units(rows: Iterable[PodRow], size: int) -> dict[str, PodRow]:
+    """Gangs and replicas that GPUs do not start, each with one of its pods that waits for something else."""
+    stuck: dict[str, PodRow] = {}
+    for row in rows:
+        why = row.pending
+        if why is not None and why.category in _KEEPS_AWAY and why.cause not in HELPED_BY_GPUS:
+            stuck.setdefault(_unit(row, size), row)
+    return stuck
 
 
 def ready_goal(state: State, slot: Slot, helped: Iterable[PodRow]) -> int:

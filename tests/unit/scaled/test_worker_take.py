@@ -1,0 +1,107 @@
+"""What a worker takes of its stream: each record once, in order, also where a partition goes back in between."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sevenhop.core.effects import Reply
+from sevenhop.core.events import Event, SwitchSet, Tick
+from sevenhop.core.remediation.person import Person
+from sevenhop.runtime.codec import encode
+from sevenhop.runtime.scaled import worker as worker_module
+from sevenhop.runtime.scaled.partition import Incoming, Partition, PoisonError
+from sevenhop.runtime.scaled.topics import partition_of, topics_of
+from sevenhop.runtime.scaled.worker import Worker
+from sevenhop.settings_scaled import KafkaSettings, RuntimeSettings
+
+KAFKA = KafkaSettings(servers=["unused:9092"])
+TOPICS = topics_of(KAFKA)
+NUMBER = partition_of("prod", KAFKA.partitions)
+
+
+class Takes:
+    """A partition that stands at offset 5."""
+
+    def __init__(self) -> None:
+        self.number = NUMBER
+        self.is_ready = True
+        self.next = {TOPICS.objects: 5}
+        self.skipped: set[tuple[str, int]] = set()
+        self.taken: list[int] = []
+
+    async def put(self, item: Incoming) -> None:
+        self.next[item.topic] = item.offset + 1
+        self.taken.append(item.offset)
+
+
+def record(offset: int) -> Any:
+    value = encode("prod", Tick(at=datetime(2026, 11, 30, tzinfo=UTC))).value
+    return SimpleNamespace(offset=offset, key=None, value=value, headers=[])
+
+
+@pytest.fixture
+def partition() -> Takes:
+    return Takes()
+
+
+@pytest.fixture
+def worker(partition: Takes) -> Worker:
+    parts: Any = None
+    made = Worker(KAFKA, RuntimeSettings(), TOPICS, parts, parts, lambda _why: None)
+    made.partitions[NUMBER] = partition  # type: ignore[assignment]
+    return made
+
+
+@pytest.mark.parametrize("goes_back", [False, True])
+async def test_a_gap_is_read_unless_the_partition_went_back(
+    worker: Worker, partition: Takes, monkeypatch: pytest.MonkeyPatch, goes_back: bool
+) -> None:
+    """Rebuilt while the gap is read it stands earlier again, and the stream is sought there: nothing is passed over."""
+
+    async def read_range(_kafka: object, _topic: str, _number: int, start: int, end: int) -> AsyncIterator[list[Any]]:
+        for offset in range(start, end):
+            yield [record(offset)]
+            if goes_back and offset == 6:
+                partition.next[TOPICS.objects] = 2
+
+    monkeypatch.setattr(worker_module, "read_range", read_range)
+    await worker.take(TOPICS.objects, NUMBER, record(9))
+    assert partition.taken == ([5, 6] if goes_back else [5, 6, 7, 8, 9])
+
+
+async def test_what_was_taken_is_not_taken_again(worker: Worker, partition: Takes) -> None:
+    """A batch that was fetched before a pause is delivered after it."""
+    await worker.take(TOPICS.objects, NUMBER, record(4))
+    await worker.take(TOPICS.objects, NUMBER, record(5))
+    assert partition.taken == [5]
+
+
+NOON = datetime(2026, 11, 30, tzinfo=UTC)
+STOP = SwitchSet(at=NOON, request_id="r1", person=Person(id="slack:U-ann"), is_on=True)
+
+
+@pytest.mark.parametrize(("event", "told"), [(STOP, ["r1"]), (Tick(at=NOON), [])], ids=["decision", "tick"])
+async def test_whoever_decided_what_the_engine_fails_on_is_told(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch, event: Event, told: list[str]
+) -> None:
+    """Once it is buried: else they send it again, and each time the partition is rebuilt."""
+    nothing: Any = None
+    replies: list[Reply] = []
+    buried: list[str] = []
+
+    async def bury(_topic: str, _record: object, reason: str) -> None:
+        buried.append(reason)
+
+    partition = Partition(NUMBER, nothing, TOPICS, nothing, nothing)
+    partition.observers.append(lambda _cluster, step: replies.extend(step.replies))
+    monkeypatch.setattr(worker, "_stream", SimpleNamespace(pause=lambda _number: None))
+    found = Incoming(TOPICS.signals, 4, "prod", event)
+    poison = PoisonError("prod", [found], ZeroDivisionError("a fault of ours"))
+    await worker._isolate(partition, SimpleNamespace(bury=bury), poison)  # type: ignore[arg-type]
+    assert len(buried) == 1
+    assert [(reply.request_id, reply.accepted) for reply in replies] == [(each, False) for each in told]
