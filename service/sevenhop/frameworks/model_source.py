@@ -6,7 +6,9 @@ import re
 
 from sevenhop.core.inventory.workloads import Model
 
-_HUB_CACHE = re.compile(r"/models--(?P<org>[^/]+?)--(?P<name>[^/]+)(?:/snapshots/(?P<revision>[^/]+))?/?$")
+_HUB_CACHE = re.compile(
+    r"/models--(?P<org>[^/]{1,96}?)--(?P<name>[^/]{1,96})(?:/snapshots/(?P<revision>[^/]{1,96}))?/?$"
+)
 _HUB_PAGE = re.compile(
     r"^https?://(?:www\.)?(?:huggingface\.co|hf\.co)/(?P<name>[^/?#]+/[^/?#]+)(?:/(?:tree|resolve|blob)/(?P<revision>[^/?#]+))?"
 )

@@ -16,6 +16,12 @@ _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n.*?\n[ \t]*\2[ \t]*(?=\n
 _VARIABLE = re.compile(r"\$\((\w+)\)|\$\{(\w+)(?::?[-=]([^}]*))?\}|\$(\w+)")
 _ASSIGNMENT = re.compile(r"^([A-Za-z_]\w*)=([^$`]*)$", re.DOTALL)
 _PUNCTUATION = ";&|()\n"
+_MOST_FILLED_IN = 65_536
+"""Characters in one text: a pod of the largest size would else become terabytes."""
+
+_LONGEST_VALUE = 1_000
+"""Of a script's own variable: one that doubles itself line by line stays small."""
+
 _WRAPPER_WORDS = 8
 """How far into a command a shell may stand behind others: ``tini -- bash -c``, ``numactl --cpunodebind=0 sh -c``."""
 
@@ -69,7 +75,7 @@ def _with_assignments(lines: list[list[str]]) -> list[list[str]]:
         words = [substitute(word, known) for word in line] if known else line
         said = [_ASSIGNMENT.match(word) for word in (words[1:] if words[0] == "export" else words)]
         if all(said):
-            known.update((match[1], match[2]) for match in said if match)
+            known.update((match[1], match[2][:_LONGEST_VALUE]) for match in said if match)
         found.append(words)
     return found
 
@@ -95,10 +101,14 @@ def split_script(script: str) -> list[list[str]]:
 
 
 def substitute(text: str, env: Mapping[str, str]) -> str:
-    """Fill in variables whose value is literally known; others stay as written."""
+    """Fill in variables whose value is literally known; others, and what would be too long, stay as written."""
+    room = _MOST_FILLED_IN
 
     def value(match: re.Match[str]) -> str:
+        nonlocal room
         name = match.group(1) or match.group(2) or match.group(4)
-        return env.get(name, match.group(3) if match.group(3) is not None else match.group(0))
+        found = env.get(name, match.group(3) if match.group(3) is not None else match.group(0))
+        room -= len(found)
+        return found if room >= 0 else match.group(0)
 
     return _VARIABLE.sub(value, text) if "$" in text else text

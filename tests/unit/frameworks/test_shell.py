@@ -59,6 +59,22 @@ def test_commands(command: list[str], args: list[str], env: dict[str, str], expe
     assert expected == commands(command, args, env)
 
 
+def test_a_variable_that_doubles_itself_stays_small() -> None:
+    """
+    No script fills the memory.
+    """
+    (*_, last) = commands(["sh", "-c", "A=xx\n" + "A=$A$A$A\n" * 60 + "run $A"], [], {})
+
+    assert len(last[1]) <= 1_000
+
+
+def test_a_long_value_named_often_stays_small() -> None:
+    """
+    Neither does a variable of the pod.
+    """
+    assert len(substitute("$A" * 1_000, {"A": "x" * 10_000})) < 100_000
+
+
 def test_an_unknown_variable_stays() -> None:
     """
     What is not known is not made up.

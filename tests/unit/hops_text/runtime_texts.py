@@ -19,6 +19,9 @@ E, W, T, S, L, C = (
 
 Row = tuple[Context, str, str, str, str]
 
+NO_GPU = ("pod", "device", "no-gpu-in-container")
+UNREACHABLE = ("model", "model-artifact", "artifact-unreachable")
+
 RUNTIMES: tuple[Row, ...] = (
     (
         W,
@@ -275,6 +278,35 @@ ENGINES: tuple[Row, ...] = (
     (L, "!!!!!!! Segfault encountered !!!!!!!", "pod", "runtime", "segmentation-fault"),
     (L, "Fatal Python error: Bus error", "pod", "runtime", "shared-memory-or-bus-error"),
     (L, "Illegal instruction (core dumped)", "pod", "runtime", "illegal-instruction"),
+    (L, "The NVIDIA Driver was not detected. GPU functionality will not be available.", *NO_GPU),
+    (L, "ROCm: unable to open /dev/kfd read-write: No such file or directory", *NO_GPU),
+    (
+        L,
+        (
+            "ERROR: This container was built for NVIDIA Driver Release 570.86 or later, but version 535 was detected "
+            "and compatibility mode is UNAVAILABLE."
+        ),
+        "gpu",
+        "device",
+        "driver-too-old",
+    ),
+    (L, "Unexpected error from cudaGetDeviceCount(). Error 999: unknown error", "gpu", "device", "driver-broken"),
+    (L, "curl: (6) Could not resolve host: huggingface.co", *UNREACHABLE),
+    (L, 'fatal error: Connect timeout on endpoint URL: "https://s3.example.com/b"', *UNREACHABLE),
+    (L, "Failed to copy: s3 RequestError: send request failed dial tcp: i/o timeout", *UNREACHABLE),
+    (L, "CommandException: No URLs matched: gs://b/m", "model", "model-artifact", "artifact-not-found"),
+    (L, "RuntimeError: FlashAttention only supports Ampere GPUs or newer.", "model", "engine", "gpu-too-old"),
+    (L, "ValueError: Cannot find the config file for awq", "model", "engine", "engine-config"),
+    (L, "you must provide a chat template if the tokenizer does not define one", "model", "engine", "engine-config"),
+    (
+        L,
+        "RuntimeError: Failed to import transformers.x because of the following error",
+        "pod",
+        "image",
+        "image-content",
+    ),
+    (L, "ERROR 11-30 06:00:00 [async_llm.py:1] AsyncLLM output_handler failed.", "model", "engine", "engine-died"),
+    (L, "/bin/sh: line 1:     7 Killed                  vllm serve a/b", "pod", "runtime", "killed-unexplained"),
     (L, "Error: DownloadError", "model", "model-artifact", "artifact-fetch-unexplained"),
 )
 
@@ -310,6 +342,8 @@ OPERATORS: tuple[Row, ...] = (
 
 NO_FAILURES: tuple[str, ...] = (
     "WARNING 11-30 06:00:00 [hub.py:1] Unauthenticated requests to HF Hub. Set HF_TOKEN for higher rate limits.",
+    "FileNotFoundError: [Errno 2] No such file or directory: '/etc/ssl/tls.key'",
+    "FileNotFoundError: [Errno 2] No such file or directory: '/psm_1a2b'",
     "gpu-1:7:7 [0] NCCL INFO NET/IB : No device found.",
     "[2025-11-30 06:00:00] server_args=ServerArgs(model_path='a/b', lora_paths=None, max_lora_rank=None)",
     "[2025-11-30 06:00:00] Ignore import error when loading sglang.srt.models.x. No module named 'x'",
@@ -322,7 +356,7 @@ NO_FAILURES: tuple[str, ...] = (
     "2025-11-30 06:00:00,123 - serve - INFO - user asked: CUDA out of memory, what is it?",
     "2025-11-30 06:00:00.123 7 kserve INFO [x.py:ask():1] user asked: CUDA out of memory, what is it?",
 )
-"""Lines of healthy starts, and prompts at level INFO in the forms that loggers write."""
+"""Lines of healthy starts, of files that are no model's, and prompts at level INFO in the forms that loggers write."""
 
 FAILURES_AT_ERROR: tuple[str, ...] = (
     '{"level": "ERROR", "message": "CUDA out of memory"}',

@@ -413,3 +413,19 @@ def test_what_a_gateway_says_of_a_pool(field: str, said: list[tuple[str, str, st
     parents = [{"conditions": [{"type": kind, "status": status, "reason": reason}]} for kind, status, reason in said]
 
     assert [cause for _, _, cause in found(doc(POOL_API[field], "InferencePool", status={field: parents}))] == expected
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind", "message"),
+    [
+        ("FailedBinding", "Normal", "no persistent volumes available for this claim and no storage class is set"),
+        ("ProvisioningFailed", "Warning", 'failed to provision volume with StorageClass "fast": quota exceeded'),
+    ],
+)
+def test_a_claim_that_only_events_tell_of(reason: str, kind: str, message: str) -> None:
+    """
+    What cannot bind a claim is said of type Normal too.
+    """
+    assert found(event("PersistentVolumeClaim", reason, message) | {"type": kind}) == [
+        ("PersistentVolumeClaim", "gone", "pvc-unbound")
+    ]

@@ -77,6 +77,7 @@ WORDS: tuple[Words, ...] = (
             # The image's code was compiled for a newer CUDA than the driver knows.
             "compiled with an unsupported toolchain",
             "unsupported ?ptx ?version",
+            "built for nvidia driver release .{0,80}compatibility mode is unavailable",
             "driver .{0,30}too old",
         ),
     ),
@@ -141,6 +142,7 @@ WORDS: tuple[Words, ...] = (
             "nvidia-container-cli: (?:mount|ldcache|container|permission|detection) error",
             "nvml: driver not loaded",
             "driver_not_loaded",
+            r"cudagetdevicecount\(\).{0,200}error 999\b",
         ),
     ),
     # hop discovery.  Sources: kubelet's device manager and DRA manager, device plugins.

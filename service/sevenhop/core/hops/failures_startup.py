@@ -431,6 +431,8 @@ WORDS: tuple[Words, ...] = (
             "failed to infer device type",
             "no cuda gpus are available",
             "might not have a cuda gpu",
+            "nvidia driver was not detected",
+            "unable to open /dev/kfd",
             "no cuda-capable device",
             "found no nvidia driver",
             r"libcuda\.so\S*.{0,40}(?:cannot open|not found|no such)",
@@ -525,6 +527,7 @@ WORDS: tuple[Words, ...] = (
             "undefined symbol",
             "version [`'](?:glibc|glibcxx)_",
             "packagenotfounderror",
+            r"failed to import \S+ because of the following error",
             "symbol lookup error",
         ),
     ),
@@ -596,6 +599,13 @@ WORDS: tuple[Words, ...] = (
             r"^\W*segmentation fault\b",
             "fatal python error: segmentation fault",
             "segfault encountered",
+        ),
+    ),
+    Words(
+        "killed-unexplained",
+        (
+            r"^\s*killed\s*$",
+            r"\bline \d+:\s+\d+ killed\b",
         ),
     ),
     Words(

@@ -11,9 +11,8 @@ from sevenhop.core.objects.cluster import Event, PersistentVolumeClaim, StorageC
 
 _CLAIMS = "PersistentVolumeClaim"
 _CLASSES = "StorageClass.storage.k8s.io"
-_TROUBLE = frozenset(
-    {"ProvisioningFailed", "FailedBinding", "VolumeMismatch", "ClaimLost", "ProvisioningCleanupFailed"}
-)
+TROUBLE = frozenset({"ProvisioningFailed", "FailedBinding", "VolumeMismatch", "ClaimLost", "ProvisioningCleanupFailed"})
+"""Reasons of Events about a claim that cannot be bound; some are of type Normal."""
 
 
 def claim_findings(objects: Objects) -> Iterator[Finding]:
@@ -63,7 +62,7 @@ def _why_unbound(
 def _newest_trouble(objects: Objects) -> dict[Key, Event]:
     found: dict[Key, Event] = {}
     for event in objects.of("Event").values():
-        if not isinstance(event, Event) or event.about.kind != _CLAIMS or event.reason not in _TROUBLE:
+        if not isinstance(event, Event) or event.about.kind != _CLAIMS or event.reason not in TROUBLE:
             continue
         key = (event.about.namespace, event.about.name)
         before = found.get(key)

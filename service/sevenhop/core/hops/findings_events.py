@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from sevenhop.core.hops.diagnosis import Category, Confidence, Diagnosis
 from sevenhop.core.hops.failures import why_not_well_by_events
 from sevenhop.core.hops.failures_evidence import event_text
+from sevenhop.core.hops.failures_quote import clean
 from sevenhop.core.hops.failures_text import Context, classify_text
 from sevenhop.core.hops.finding import Finding, diagnosis_of, evidence_of
+from sevenhop.core.hops.findings_claims import TROUBLE
 from sevenhop.core.hops.findings_owners import why_refused
 from sevenhop.core.hops.scheduler_text import classify_scheduler_message
 from sevenhop.core.inventory.objects import Objects
@@ -46,9 +48,12 @@ def _why(events: list[Event]) -> Diagnosis | None:
     """The newest Event that says why something could not be created or placed."""
     events.sort(key=lambda event: event.last_seen.timestamp() if event.last_seen else 0.0, reverse=True)
     for event in events:
+        source = f"event {event.reason}"
+        if event.about.kind == "PersistentVolumeClaim" and event.reason in TROUBLE:
+            summary = f"Claim {event.about.name} is not bound: {clean(event.text)}"
+            return diagnosis_of("pvc-unbound", summary, (evidence_of(source, event.text),))
         if event.type == "Normal":
             continue
-        source = f"event {event.reason}"
         if event.reason.startswith("FailedCreate") or event.reason.startswith("FailedToCreate"):
             return why_refused(event.text, source)
         verdict = classify_scheduler_message(event.text)
