@@ -137,8 +137,9 @@ def is_due(known: Considered | None, settings: RemediationSettings, now: datetim
 
 
 def is_stale(known: Considered, ground: tuple[object, ...], settings: RemediationSettings, now: datetime) -> bool:
-    """Whether planning has to be asked again."""
-    return known.ground != ground or not known.at <= now < known.at + settings.replan_at_latest
+    """Whether planning has to be asked again: also where something was not seen, which is no part of the ground."""
+    is_seen = known.answer.reason is not NoPlanReason.UNKNOWN
+    return not is_seen or known.ground != ground or not known.at <= now < known.at + settings.replan_at_latest
 
 
 def _pool(member: Member, state: State) -> str:
