@@ -22,6 +22,7 @@ from sevenhop.core.remediation.audit import (
     append,
     digest,
     export_lines,
+    is_like_a_record,
     line_of,
     parse_line,
     verify,
@@ -329,3 +330,29 @@ def test_text_that_is_not_unicode_is_no_record() -> None:
 
     with pytest.raises(AuditError):
         parse_line(line)
+
+
+WHOLE = '{"number": 1, "previous": "", "hash": "x"}'
+
+
+@pytest.mark.parametrize(
+    ("line", "is_like"),
+    [
+        pytest.param(WHOLE, True, id="all three"),
+        pytest.param(WHOLE[:-1] + ', "what": "?"}', True, id="and more"),
+        *(
+            pytest.param(WHOLE.replace(name, "other"), False, id=f"no {name}")
+            for name in ("number", "previous", "hash")
+        ),
+        pytest.param("[]", False, id="no object"),
+        pytest.param(WHOLE[:-1].replace(": ", ":"), True, id="cut short"),
+        *(
+            pytest.param(WHOLE[:-1].replace(": ", ":").replace(name, "other"), False, id=f"cut short, no {name}")
+            for name in ("number", "previous", "hash")
+        ),
+        pytest.param('{"number":1,"previous":"","hash":' + "[" * 5000, True, id="without a bottom"),
+    ],
+)
+def test_what_may_have_been_a_record(line: str, is_like: bool) -> None:
+    """It has the chain's own three fields, whatever else happened to it; another file is told from a changed one."""
+    assert is_like_a_record(line.encode()) is is_like
