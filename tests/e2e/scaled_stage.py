@@ -23,6 +23,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import aiokafka  # noqa: F401  before the edge's thread and a test import it at the same time, which one of them would lose
+
 from sevenhop.cli.cluster import ask_service
 from sevenhop.cli.output import UsageError
 from sevenhop.core.events import Event
