@@ -135,8 +135,8 @@ def test_a_plan_places_the_pods_that_it_was_for(played: list[Played], say: Say) 
     """
     In at least 99 % as many pods as the plan says have a node afterwards; each miss is printed.
 
-    A plan may say that it helps in some cases only of who is tried first: every pod that leaves stirs all that wait, and
-    who has been tried more often sits out longer.  Of these at least nine in ten help, and as many as they say.
+    A plan may say that it helps in some cases only of who is tried first: every pod that leaves stirs all that wait,
+    and who has been tried more often sits out longer.  Of these at least nine in ten help, and as many as they say.
     """
     offered = [each for each in played if each.plan is not None]
     refused = [each for each in offered if each.refused]
