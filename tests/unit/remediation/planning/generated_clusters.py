@@ -29,7 +29,7 @@ class MadeDonor:
 
 @dataclass
 class MadeWaiting:
-    """Pods of one workload that wait; with equal priority the smaller `since` is served first."""
+    """Pods of one workload that wait; with equal priority the one with the smaller `since` has waited longer."""
 
     name: str
     tier: str
@@ -158,7 +158,7 @@ def smallest_safe(spec: Made, most_replicas: int, helped: int) -> int | None:
 
 
 def is_safe(spec: Made, cuts: Sequence[Cut], helped: int) -> bool:
-    """Whether so many pods of the need run, for every choice of victims and of nodes."""
+    """Whether so many pods of the need run, for every choice of victims, nodes and order among equals."""
     return all(
         _fewest(spec, dict(zip((place for place, _ in cuts), chosen, strict=True))) >= helped
         for chosen in product(*(sets for _, sets in cuts))
@@ -230,12 +230,15 @@ def _fewest(spec: Made, gone: dict[int, tuple[int, ...]]) -> int:
     for place, donor in enumerate(spec.donors):
         if place not in gone:
             order += [((-spec.priority, 0, False), (donor.gpus, "", "other")) for node, _ in donor.pods if not node]
-    served = [entry for _, entry in sorted(order, key=lambda each: each[0])]
-    last = max(place for place, entry in enumerate(served) if entry[2] == "mine")
+    order.sort(key=lambda each: each[0])
+    last = max(place for place, (_, entry) in enumerate(order) if entry[2] == "mine")
     leaving = sum(bool(spec.donors[place].pods[i][0]) for place, indexes in gone.items() for i in indexes)
-    if leaving > 1:
-        # They leave one after the other: who is behind may come in between.
-        line = [*((gpus, wanted, "maybe") for gpus, wanted, _ in served[last + 1 :]), *line]
+    for (priority, _, _), (gpus, wanted, _) in order[last + 1 :]:
+        # Equals are tried in the order of their last attempts, and where several pods leave one after the other
+        # anybody who is behind may come in between.
+        if priority == -spec.need.priority or leaving > 1:
+            line.insert(0, (gpus, wanted, "maybe"))
+    served = [entry for _, entry in order]
     return _worst(spec, free, [*line, *served[: last + 1]])
 
 

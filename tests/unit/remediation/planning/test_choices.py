@@ -132,9 +132,30 @@ def test_who_waits_longer_takes_the_room(since: float) -> None:
     assert "1 other pod that waits may be served first" in answer.text
 
 
-def test_who_waits_shorter_does_not() -> None:
-    """A younger pod comes later; that it waits too is said."""
-    plan = _queue(90).plan(NEEDY)
+def test_of_equal_priority_the_younger_may_come_first_too() -> None:
+    """Equals are tried in the order of their last attempts: no plan for one of them, and what would decide it."""
+    answer = _queue(90).answer(NEEDY)
+    assert answer.reason is NoPlanReason.NOT_SAFE
+    assert "1 other pod that waits may be served first" in answer.text
+    assert "prod/rival/engine of the same priority, which age does not decide" in answer.text
+    assert "a higher one for prod/needy/engine would" in answer.text
+
+
+def test_a_larger_plan_that_serves_an_equal_too_comes_before_one_that_may_not_help() -> None:
+    """One replica would do if the younger came later; two do in any case."""
+    world = World()
+    world.nodes(gpu_1=4, gpu_2=4)
+    world.donor("giver", ["gpu-1", "gpu-2"] * 2)
+    world.waits("needy")
+    world.waits("rival", tier="standard", since=90)
+    plan = world.plan(NEEDY)
+    assert (plan.scales[0].before, plan.scales[0].after) == (4, 2)
+    assert plan.helps_first == (1, 1)
+
+
+def test_of_a_lower_priority_comes_later() -> None:
+    """That it waits too is said, for it may be tried first while the other is in back-off."""
+    plan = _queue(30, priority=-1).plan(NEEDY)
     assert any("1 pod behind in the queue could use the room too: it helps in 1 of 2 cases" in n for n in plan.notes)
     assert plan.helps_first == (1, 2)
 
@@ -146,7 +167,7 @@ def test_in_how_many_cases_it_helps_is_counted() -> None:
     world.donor("giver", ["gpu-1", "gpu-2"], gpus=4)
     world.waits("needy", gpus=2)
     for name, gpus in (("small", 1), ("large", 3), ("whole", 4)):
-        world.waits(name, tier="standard", since=90, gpus=gpus)
+        world.waits(name, tier="standard", since=90, gpus=gpus, priority=-1)
     plan = world.plan(NEEDY)
     assert plan.helps_first == (2, 5)  # nobody, small, large, whole, all of them
 
@@ -157,7 +178,7 @@ def test_alike_pods_behind_are_counted_each() -> None:
     world.nodes(gpu_1=2, gpu_2=2)
     world.donor("giver", ["gpu-1", "gpu-2"])
     world.waits("needy")
-    world.waits("rival", tier="standard", since=90, pods=10)
+    world.waits("rival", tier="standard", since=90, pods=10, priority=-1)
     assert world.plan(NEEDY).helps_first == (1, 12)
 
 
@@ -304,7 +325,7 @@ def test_of_a_plan_whose_victims_are_not_known_none_is_counted_on() -> None:
 
 def test_a_plan_does_not_stand_in_its_own_way() -> None:
     """Asked again while it is approved, the same commitment comes out, and its own reservation is passed over."""
-    world = _queue(90)
+    world = _queue(30, priority=-1)
     plan = world.plan(NEEDY)
     own = reservation(world.state, plan)
     assert own is not None

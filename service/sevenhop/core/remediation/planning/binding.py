@@ -8,6 +8,7 @@ from datetime import datetime
 import msgspec
 
 from sevenhop.core.inventory.objects import Key
+from sevenhop.core.inventory.read_gpu import slot_of_pod
 from sevenhop.core.inventory.state import State
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement.evaluation import class_of, evaluate
@@ -294,10 +295,26 @@ class Binding:
             return NoPlanReason.TOO_MUCH, f"{text}, the limits of playbook {playbook.id}"
         served = max((each.outcome.served for each in found.failed), default=0)
         if served:
-            return NoPlanReason.NOT_SAFE, f"{others(served)} may be served first and take the room of {who}"
+            text = f"{others(served)} may be served first and take the room of {who}"
+            return NoPlanReason.NOT_SAFE, f"{text}{self._among_equals(found.failed, who)}"
         if any(each.outcome.too_many for each in found.failed):
             return NoPlanReason.NOT_SAFE, "there are too many cases to vouch for"
         return NoPlanReason.NOT_ENOUGH, f"all who could give together do not make room for {who}"
+
+    def _among_equals(self, failed: Sequence[Tried], who: str) -> str:
+        """What would decide it, where it is only pods of the same priority that stand in the way; else empty."""
+        for tried in failed[:_MOST_TOLD]:
+            choices = self._search.choices(tried.candidate, [True] * len(tried.candidate.cuts))
+            for gone in self._search.gone(choices, 1):
+                if self._simulation.outcome(gone, self._search.waiting(tried.candidate, gone), by_age=True).holds:
+                    rivals = self._simulation.takers(gone, self._queue.level)
+                    names = some(dict.fromkeys(self._name_of(pod.metadata.key) for pod in rivals), 2)
+                    return f": {names} of the same priority, which age does not decide; a higher one for {who} would"
+        return ""
+
+    def _name_of(self, pod: Key) -> str:
+        slot = slot_of_pod(self._state, pod)
+        return "/".join(pod) if slot is None else slot_name(slot)
 
     def _beyond_limits(self) -> bool:
         """Whether it would help if everybody gave all that they can spare on the nodes that lack least."""

@@ -4,13 +4,15 @@ Whom the scheduler would serve before the pods that a plan is for.
 What is assumed of kube-scheduler (1.36, `PrioritySort` and the queue in pkg/scheduler/backend/queue):
 
 - When a pod leaves its node, every waiting pod that this could help goes to the active queue: highest priority first,
-  then who was put into the queue earlier.  A pod that is tried and fails gets a new time, and all of them are tried in
-  the same order again, so among equals the older pod stays ahead.  Creation times that are equal, in whole seconds,
-  count as ahead.
-- A pod that was tried a moment ago sits out up to ten seconds of back-off, and somebody behind it may be tried first.
-  That is not assumed: who has waited for minutes has no back-off left when room appears, unless the cluster is in
-  uproar.  Such pods are `behind`: a plan that holds even if they come first is preferred, and where it does not, its
-  notes count them.  Where more than one pod leaves, one departure is the uproar of the next, and they may come first.
+  then who was put into the queue earlier.  A pod that is tried and fails is put in anew, so among equals it is the last
+  attempt that counts, not age: whoever sat out its back-off while the others were tried comes later from then on
+  (kubernetes/kubernetes#140439 would have kept the order of arrival, and was closed).  So an older pod of the same
+  priority counts as ahead, in the worst case, and a younger one as `level`: it may come first, or not.
+- A pod that was tried a moment ago sits out up to ten seconds of back-off, and one of a lower priority may be tried
+  before it.  That is not assumed: who has waited for minutes has no back-off left when room appears, unless the cluster
+  is in uproar.  Such pods are `behind`: a plan that holds even if they come first is preferred, and where it does not,
+  its notes count them.  Where more than one pod leaves, one departure is the uproar of the next, and they may come
+  first.
 - Which of several nodes a pod gets depends on scores and chance: any that fits.
 - Pods of another scheduler that is at work here may take room at any time; of one that placed nothing here, never.
 """
@@ -30,14 +32,16 @@ from sevenhop.core.placement.fit import HeldBack, held_back
 class Queue(msgspec.Struct, frozen=True, gc=False):
     """
     Attributes:
-        ahead: Served before somebody of the need, or perhaps; in the scheduler's order.
-        behind: Wait too, and come later.
+        ahead: Served before somebody of the need, or perhaps: of a higher priority, or of the same and not younger.
+        level: Of the same priority and younger: before or after it.
+        behind: Of a lower priority.
         anytime: Of another scheduler, which keeps an order of its own.
     """
 
     ahead: tuple[Pod, ...]
+    level: tuple[Pod, ...]
     behind: tuple[Pod, ...]
-    anytime: tuple[Pod, ...] = ()
+    anytime: tuple[Pod, ...]
 
 
 def queue_of(cluster: Cluster, need: Sequence[Pod], alike: Iterable[Key]) -> Queue:
@@ -50,6 +54,7 @@ def queue_of(cluster: Cluster, need: Sequence[Pod], alike: Iterable[Key]) -> Que
     mine, same = {pod.metadata.key for pod in need}, frozenset(alike)
     last = max(turn(pod)[:2] for pod in need)
     ahead: list[Pod] = []
+    level: list[Pod] = []
     behind: list[Pod] = []
     anytime: list[Pod] = []
     for key, pod in cluster.pending.items():
@@ -59,8 +64,9 @@ def queue_of(cluster: Cluster, need: Sequence[Pod], alike: Iterable[Key]) -> Que
         if held is HeldBack.OTHER_SCHEDULER and cluster.placed_by(pod.spec.scheduler_name):
             anytime.append(pod)
         elif held is None:
-            (ahead if turn(pod)[:2] <= last else behind).append(pod)
-    return Queue(*(tuple(sorted(pods, key=turn)) for pods in (ahead, behind, anytime)))
+            place = turn(pod)[:2]
+            (ahead if place <= last else level if place[0] == last[0] else behind).append(pod)
+    return Queue(*(tuple(sorted(pods, key=turn)) for pods in (ahead, level, behind, anytime)))
 
 
 def turn(pod: Pod) -> tuple[int, float, Key]:

@@ -54,6 +54,7 @@ class Simulation:
         order = sorted([*waiting, *need], key=lambda pod: (*turn(pod)[:2], pod.metadata.key in self._mine, turn(pod)))
         self._line = [pod for pod in (*first, *order) if not self._is_stuck(pod)]
         self._in_line = frozenset(pod.metadata.key for pod in self._line)
+        self._level = [pod for pod in queue.level if pod.metadata.key not in early and not self._is_stuck(pod)]
         self._behind = [pod for pod in queue.behind if pod.metadata.key not in early and not self._is_stuck(pod)]
         self._answers: dict[tuple[bool, tuple[Room, ...]], Outcome] = {}
 
@@ -64,6 +65,7 @@ class Simulation:
         *,
         tell: bool = False,
         whoever_first: bool = False,
+        by_age: bool = False,
         first: Sequence[Pod] = (),
     ) -> Outcome:
         """
@@ -75,6 +77,7 @@ class Simulation:
             whoever_first: Pods that are behind in the queue may be served first.  Always so where more than one pod
                 leaves: between two departures somebody smaller may fit already, and who was tried at the first and
                 failed may be in back-off at the second.
+            by_age: Of equal priority the older is served first, as if that were certain.
             first: Pods that are behind in the queue and are served before everybody, in this order.
         """
         left = gone | self._leaving
@@ -83,12 +86,13 @@ class Simulation:
         views = self._changed(left)
         rooms = [self._kinds.room(view, left) for view in views]
         asked = (anybody, tuple(sorted(rooms)))
-        is_usual = not early and self._in_line.isdisjoint(left) and not tell
+        is_usual = not early and self._in_line.isdisjoint(left) and not tell and not by_age
         if is_usual and asked in self._answers:
             return self._answers[asked]  # of thousands of nodes most are alike
         passed = left | {pod.metadata.key for pod in early}
         line = early + [pod for pod in self._line if pod.metadata.key not in passed]
-        behind = [pod for pod in self._behind if pod.metadata.key not in passed] if anybody else []
+        level = () if by_age else self._level
+        behind = [pod for pod in (*level, *(self._behind if anybody else ())) if pod.metadata.key not in passed]
         kinds, fits = self._kinds, self._kinds.board.fits
         fitting = {kind for kind in range(len(kinds.classes)) if any(fits(kind, room) for room in rooms)}
         seats = [(pod, Role.MAYBE) for pod in behind if kinds.of(pod) in fitting]
