@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import signal
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -18,7 +22,7 @@ from bench.engines import Feed
 from bench.figures import Figure, Result, percentile
 from bench.gpu import EVERY_S, GPUS, gpu_nodes, sample
 from bench.scaled_bed import Bed, bed, cpu_s, or_skipped, records_of
-from sevenhop.core.events import Applied
+from sevenhop.core.events import Applied, Tick
 from sevenhop.runtime.codec import Record
 
 ROUNDS = 2
@@ -35,7 +39,7 @@ def _measure(folder: Path, nodes: int) -> list[Result]:
     listed = Feed().listed(gpu_nodes(nodes), datetime.now(UTC))
     pods = dict(enumerate(sorted(e.obj.metadata.key for e in listed if isinstance(e, Applied) and e.kind == "Pod")))
     chance = Random(7)
-    with bed(folder) as at:
+    with bed(folder) as at, _edge(at):
         at.produce(at.topics.objects, records_of(listed))
         at.start_worker()
         signals = at.topics.signals
@@ -62,6 +66,28 @@ def _measure(folder: Path, nodes: int) -> list[Result]:
         Figure(bench="gpu_scaled", what=f"{name}: samples told", value=nodes / cpu, unit="samples/s",
                aim=nodes / EVERY_S, note=f"by its own CPU time; by the clock {nodes / took_s:,.0f}"),
     ]  # fmt: skip
+
+
+@contextmanager
+def _edge(at: Bed) -> Iterator[None]:
+    """
+    Its edge lives, and says so each second.
+
+    Of one that is silent for `runtime.edge_silence` everything becomes unknown, and later known again: seconds of work.
+    """
+    is_over = threading.Event()
+
+    def tell() -> None:
+        while not is_over.wait(1.0):
+            at.produce(at.topics.objects, records_of([Tick(at=datetime.now(UTC))]))
+
+    with ThreadPoolExecutor(1) as threads:
+        told = threads.submit(tell)
+        try:
+            yield
+        finally:
+            is_over.set()
+            told.result()
 
 
 def _round(nodes: int, seq: int, pods: dict[int, tuple[str, str]], chance: Random) -> list[Record]:

@@ -22,6 +22,7 @@ from sevenhop.runtime.scaled.edge_front import EdgeFront
 from sevenhop.runtime.scaled.fleet import FleetDoor
 from sevenhop.runtime.scaled.fleet_front import FleetFront
 from sevenhop.runtime.scaled.hands import Orders
+from sevenhop.runtime.scaled.kept_switch import KeptSwitches
 from sevenhop.runtime.scaled.partition import Partition
 from sevenhop.runtime.scaled.questions import Answering
 from sevenhop.runtime.scaled.signing import signing_as_edge, signing_as_worker
@@ -57,12 +58,15 @@ def build_fleet_doors(
     replies = Replies(client, orders.reply)
     directory = Directory(worker, client, partitions, clock, trail_of)
 
+    sign = signing_as_worker(settings.runtime.decision_key.get_secret_value())
+    switches = KeptSwitches(orders.put, topics, sign)
+
     def watch(partition: Partition) -> None:
         partition.observers.append(replies.observe)
+        partition.watches.append(switches.watching(partition))
         partition.on_cell.append(lambda cell: directory.telling.begin(cell.cluster))
 
     worker.on_partition.append(watch)
-    sign = signing_as_worker(settings.runtime.decision_key.get_secret_value())
     front = FleetFront(directory, Decisions(orders.put, topics, client, sign))
     at_socket = Deciding(front, None, clock, takes_peers=True, via="terminal", instead=INSTEAD)
     over_http = Deciding(front, None, clock, takes_peers=False, via="http", instead=INSTEAD)

@@ -23,7 +23,7 @@ from sevenhop.runtime.clock import Clock
 from sevenhop.runtime.embedded import Source
 from sevenhop.runtime.scaled.cell import Parts
 from sevenhop.runtime.scaled.edge import Edge
-from sevenhop.runtime.scaled.hands import Hands, Orders, RemoteTransport, Waiting
+from sevenhop.runtime.scaled.hands import Hands, Heard, Orders, RemoteTransport, Waiting
 from sevenhop.runtime.scaled.quiet import quieten
 from sevenhop.runtime.scaled.topics import Topics
 from sevenhop.runtime.scaled.worker import Worker
@@ -65,8 +65,8 @@ def build_worker(
     }
     waiting = Waiting()
 
-    def build_acting(cluster: str, engine: Engine) -> Acting:
-        transport = RemoteTransport(cluster, orders.send, waiting, clock)
+    def build_acting(cluster: str, engine: Engine, heard: Callable[[], Heard]) -> Acting:
+        transport = RemoteTransport(cluster, orders.send, waiting, clock, heard)
         permit = engine.permit if meter is None else meter.of(cluster).counting(engine.permit)
         return Acting(ClusterExecutor(transport, clock), permit, clock)
 

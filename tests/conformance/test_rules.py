@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sevenhop.core.alerts.render import render as text_of
 from sevenhop.core.alerts.rule import Rule, Verdict
 from sevenhop.core.facts.schema import Facts, FactType, Unknown, UnknownReason
 from sevenhop.core.facts.table import FACTS
@@ -36,6 +37,18 @@ def test_timeline(result: TestResult) -> None:
     Each story goes as told.
     """
     assert [str(f) for f in result.failures] == []
+
+
+@pytest.mark.parametrize("rule", BOOK.rules, ids=lambda r: r.id)
+def test_texts_read_right_for_one_and_for_many(rule: Rule) -> None:
+    """
+    With every number 1 no noun is in the plural, and no text leaves the choice to its reader.
+    """
+    ones: Facts = {name: 1 for name, spec in FACTS.items() if spec.type is FactType.INT}
+    for template in rule.annotations.values():
+        text = text_of(template, {}, ones)
+        assert re.search(r"(?<![\w.])1 (?:\w+ )?\w{2,}s\b", text) is None, text
+        assert "(s)" not in text
 
 
 @pytest.mark.parametrize("rule", BOOK.rules, ids=lambda r: r.id)

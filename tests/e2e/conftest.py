@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.remediation_scenes import Open, opened_scenes
 from tests.e2e.service import Service
 from tests.e2e.slack import FakeSlack
 from tests.testbed import plugin
@@ -40,3 +41,10 @@ def start(testbed: Cluster, slack: FakeSlack, tmp_path: Path) -> Iterator[Callab
     yield start_one
     for service in started:
         service.stop()
+
+
+@pytest.fixture
+def opens(testbed: Cluster) -> Iterator[Open]:
+    """Opens scenes in which somebody waits for GPUs; they end with the test."""
+    with opened_scenes(testbed) as opens:
+        yield opens

@@ -91,13 +91,7 @@ class Run:
 
     def get(self, path: str) -> tuple[int, str]:
         """Status and text; 0 while nobody listens."""
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-        except OSError:
-            return 0, ""
+        return answer_of(f"http://127.0.0.1:{self.port}{path}")
 
     def series(self) -> Series:
         """What /metrics serves; empty while nobody listens."""
@@ -117,3 +111,14 @@ class Run:
 
     def tail(self, lines: int = 25) -> str:
         return f"--- {self.name}\n" + "\n".join(self.said().splitlines()[-lines:])
+
+
+def answer_of(url: str) -> tuple[int, str]:
+    """Status and text; 0 while nobody listens."""
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except OSError:
+        return 0, ""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tests.e2e.scenes import POOL_LABEL, Scene, is_ready, is_refused
@@ -153,6 +153,9 @@ class Waiting(Scene):
         return self.client.get("ray.io/v1", "RayCluster", name, self.namespace)
 
 
+Open = Callable[[str], Waiting]
+
+
 class DynamoStandIn:
     """Carries the replicas of graphs to their children, in all namespaces, until it is stopped."""
 
@@ -206,6 +209,13 @@ def waiting_scene(cluster: Cluster, name: str, product: str = "") -> Iterator[Wa
         nodes.kill_pods(cluster.client, namespace)
         for node in pool.names:
             nodes.remove_node(cluster.client, node)
+
+
+@contextlib.contextmanager
+def opened_scenes(cluster: Cluster) -> Iterator[Open]:
+    """Opens scenes by name, which end with the block."""
+    with contextlib.ExitStack() as opened:
+        yield lambda name: opened.enter_context(waiting_scene(cluster, name))
 
 
 def _apart(name: str) -> dict[str, Any]:

@@ -12,9 +12,10 @@ import sys
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from sevenhop.cli.cluster import ask_service
+from tests.e2e.remediation_scenes import DynamoStandIn, Waiting
 from tests.e2e.rules import hurried_rules
 from tests.e2e.service import Service
 from tests.e2e.slack import FakeSlack, shown
@@ -29,6 +30,8 @@ SHORT = "component-short-of-gpus"
 PLAYBOOK = "free-gpu-capacity"
 ALLOWED, ALLOWED_TOO, STRANGER = "U0KIM", "U0LEE", "U0GUEST"
 """Of the local Slack; the first two are the on-call group."""
+
+GROUP = "S0ONCALL"
 
 LEASE_S = 75
 APPROVER = "system:serviceaccount:approvers:alice"
@@ -46,6 +49,18 @@ def hurried_playbook(folder: Path, **times: str) -> Path:
         assert found == 1, f"{PLAYBOOK} says nothing of {key}"
     (target / f"{PLAYBOOK}.yaml").write_text(text, "utf-8")
     return target
+
+
+def on_approval(folder: Path, times: Mapping[str, str], *more: str) -> Row:
+    """Settings: the playbook of our story, which the on-call group, this host's user and `more` may approve."""
+    return {
+        "playbooks": [str(hurried_playbook(folder, **times))],
+        "remediation": {
+            "playbooks": {PLAYBOOK: {"mode": "approve"}},
+            "approvers": [f"slack-group:{GROUP}", f"unix:{getpass.getuser()}", *more],
+            "breaker": {"most_failures": 1000},
+        },
+    }
 
 
 def quick_rules(folder: Path) -> Path:
@@ -125,12 +140,7 @@ class Stage:
         self.cluster, self.slack, self.pagerduty = cluster, slack, pagerduty
         self.port = 0  # of its HTTP door, if it has one
         settings = {
-            "playbooks": [str(hurried_playbook(folder, **times))],
-            "remediation": {
-                "playbooks": {PLAYBOOK: {"mode": "approve"}},
-                "approvers": ["slack-group:S0ONCALL", f"unix:{getpass.getuser()}", f"kubernetes:{APPROVER}"],
-                "breaker": {"most_failures": 1000},
-            },
+            **on_approval(folder, times, f"kubernetes:{APPROVER}"),
             "receivers": {
                 "console": {"type": "console"},
                 "slack": {**slack.settings, "app_token": APP_TOKEN},
@@ -146,6 +156,16 @@ class Stage:
             name=name,
             more=settings,
         )
+
+    @contextlib.contextmanager
+    def playing(self) -> Iterator[Self]:
+        """Its service works, and Dynamo's stand-in, until the end of the block."""
+        with DynamoStandIn(self.cluster.client):
+            try:
+                self.service.start(timeout=120)
+                yield self
+            finally:
+                self.service.stop()
 
     # What there is
 
@@ -167,6 +187,13 @@ class Stage:
                 f"no {state} plan about {about} after {timeout:g} s; there are {seen}; "
                 f"Slack shows {[shown(m) for m in self.slack.messages_about(about)]}"
             ) from None
+
+    def plan_told(self, here: Waiting, **llama: Any) -> Row:
+        """The scene gets short of one GPU: the plan for it, once people were asked about it.  `llama` as there."""
+        here.short_of_one(**llama)
+        plan = self.plan(here.namespace)
+        self.wait_told(here.product, plan["plan"])
+        return plan
 
     def state_of(self, plan_id: str) -> str:
         return next((row["state"] for row in self.service.rows("plans") if row["plan"] == plan_id), "")

@@ -1,4 +1,4 @@
-"""The shipped rules with shorter waits, for tests that run in real time."""
+"""The shipped rules with shorter waits, for tests that run in real time, and a small one that needs none."""
 
 from __future__ import annotations
 
@@ -8,6 +8,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.shared import ROOT
+
+FEW_GPUS = """\
+id: node-has-few-gpus
+status: experimental
+subject: node
+expr: node.gpu.allocatable < 8
+for: 0s
+severity: warning
+annotations:
+  summary: "{{ node }} offers few GPUs"
+description: A node offers fewer GPUs than all of ours have, and what waits for them waits longer.
+false_positives: [A node that has fewer by design.]
+triage: |
+  1. Look at the node.
+"""
 
 
 def hurried_rules(folder: Path, hold: Mapping[str, str], keep: str = "1s") -> Path:
@@ -25,6 +40,14 @@ def hurried_rules(folder: Path, hold: Mapping[str, str], keep: str = "1s") -> Pa
         text, keeps = re.subn(r"(?m)^keep_firing_for: .*$", f"keep_firing_for: {keep}", text)
         assert (waits, keeps) == (1, 1), f"{rule} has no `for:` and `keep_firing_for:` of its own line"
         path.write_text(text, "utf-8")
+    return target
+
+
+def few_gpus_rule(folder: Path) -> Path:
+    """A folder of rules with `FEW_GPUS` alone, below this one."""
+    target = folder / "discovery"
+    target.mkdir(exist_ok=True)
+    (target / "node-has-few-gpus.yaml").write_text(FEW_GPUS, "utf-8")
     return target
 
 

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +108,8 @@ class Role:
 
     def tail(self, lines: int = 25) -> str:
         return f"{self.role}:\n" + "\n".join(self.log.splitlines()[-lines:])
+
+
+def tails(roles: Sequence[Role]) -> str:
+    """The ends of their logs, for whoever reads why a test failed."""
+    return "\n\n".join(role.tail() for role in roles)

@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from sevenhop.runtime.scaled.edge import Edge
 from sevenhop.runtime.scaled.topics import prepare
 from sevenhop.settings_scaled import KafkaSettings
 from tests.builders import Feed, node
+from tests.e2e.inbox import Inbox
 from tests.testbed.kafka import Kafka
 from tests.testbed.redis import Redis
 
@@ -53,39 +53,6 @@ false_positives: [A node that is being restarted on purpose.]
 triage: |
   1. Look at the node.
 """
-
-
-class Inbox:
-    """A webhook: every delivery it was sent, in order, with the moment of each."""
-
-    def __init__(self) -> None:
-        inbox = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                with inbox.lock:
-                    inbox.deliveries.append((time.monotonic(), self.headers["X-Sevenhop-Delivery"], body))
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                """Quiet."""
-
-        self.lock = threading.Lock()
-        self.deliveries: list[tuple[float, str, dict[str, Any]]] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def ids(self) -> list[str]:
-        with self.lock:
-            return [delivery for _, delivery, _ in self.deliveries]
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 class WorkerProcess:

@@ -9,15 +9,14 @@ from __future__ import annotations
 import getpass
 import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from tests.e2e import remediation_objects as objects
-from tests.e2e.remediation_scenes import DECODE, GRAPH, DynamoStandIn, Waiting, waiting_scene
+from tests.e2e.remediation_scenes import DECODE, GRAPH, Open, Waiting, opened_scenes
 from tests.e2e.remediation_stage import (
     ALLOWED,
     ALLOWED_TOO,
@@ -44,8 +43,6 @@ RECOVERED = "🟢 RECOVERED"
 WORKERS = "ray.io/node-type=worker"
 SUMMARIZER = "app=summarizer"
 
-Open = Callable[[str], Waiting]
-
 
 @dataclass
 class Lent:
@@ -61,17 +58,14 @@ def stage(testbed: Cluster, slack: FakeSlack, tmp_path_factory: pytest.TempPathF
     (port,) = free_ports(1)
     objects.install(testbed.client, SERVICE)
     objects.service_account(testbed.client, APPROVER)
-    with pagerduty_process() as pagerduty, DynamoStandIn(testbed.client):
+    with pagerduty_process() as pagerduty:
         times = {"lease": f"{LEASE_S}s", "no_progress": "45s", "cooldown": "10m"}
         more = {"web": {"listen": f"127.0.0.1:{port}"}}
         folder = tmp_path_factory.mktemp("remediation")
         stage = Stage(folder, testbed, slack, pagerduty, name="remedied", times=times, more=more, user=SERVICE)
         stage.port = port
-        try:
-            stage.service.start(timeout=120)
+        with stage.playing():
             yield stage
-        finally:
-            stage.service.stop()
 
 
 @pytest.fixture(scope="module")
@@ -82,15 +76,8 @@ def lent() -> Lent:
 @pytest.fixture(scope="module")
 def stays(testbed: Cluster) -> Iterator[Open]:
     """Opens scenes that stay until the last test."""
-    with ExitStack() as opened:
-        yield lambda name: opened.enter_context(waiting_scene(testbed, name))
-
-
-@pytest.fixture
-def opens(testbed: Cluster) -> Iterator[Open]:
-    """Opens scenes that end with the test."""
-    with ExitStack() as opened:
-        yield lambda name: opened.enter_context(waiting_scene(testbed, name))
+    with opened_scenes(testbed) as stays:
+        yield stays
 
 
 def full_node(here: Waiting, *, donor: bool = True, annotations: dict[str, str] | None = None) -> None:

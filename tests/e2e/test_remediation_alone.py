@@ -67,21 +67,11 @@ def here(request: pytest.FixtureRequest, testbed: Cluster) -> Iterator[Waiting]:
         yield here
 
 
-def short_of_one(here: Waiting) -> None:
-    """Four GPUs: a donor holds three, a keeper one; a decode worker asks for one."""
-    node = here.node(4)
-    here.keeper(node, 1)
-    here.plain_donor(replicas=3)
-    here.runs(3, "app=summarizer")
-    here.llama(1)
-    here.waits(1)
-
-
 def test_nobody_answers(starts: MakeStage, here: Waiting, slack: FakeSlack) -> None:
     """
     One reminder, then the plan expires, and nothing was done; one byte changed in the store breaks the audit trail.
     """
-    short_of_one(here)
+    here.short_of_one()
     stage = starts("patient", expires="14s", remind_after="5s", cooldown="10m")
     plan = stage.plan(here.namespace)
     done = stage.wait_for(plan["plan"], "expired")
@@ -119,7 +109,7 @@ def buttons(message: dict[str, object]) -> list[str]:
 
 def test_a_lost_store_gives_back_all_the_same(starts: MakeStage, here: Waiting) -> None:
     """Killed during a lease, and its state folder is gone: the mark on the donor is enough to restore it in time."""
-    short_of_one(here)
+    here.short_of_one()
     stage = starts("forgetful", lease="30s")
     plan = stage.plan(here.namespace)
     stage.click(ALLOWED, "approve", here.product)

@@ -12,16 +12,15 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.remediation_kills import WRITES
-from tests.e2e.remediation_scenes import DECODE, DynamoStandIn, Waiting, waiting_scene
+from tests.e2e.remediation_scenes import DECODE, Open
 from tests.e2e.remediation_stage import ALLOWED, ALLOWED_TOO, STRANGER, Row, Stage, borrowed, later, pagerduty_process
 from tests.e2e.service import Service
 from tests.e2e.slack import FakeSlack
@@ -38,8 +37,6 @@ OTHER_KEY = "fedcba9876543210fedcba9876543210"
 WITHIN_S = 3.0
 """Slack shows the person an error where no answer came within it."""
 
-Open = Callable[[str], Waiting]
-
 
 @pytest.fixture(scope="module")
 def slack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeSlack]:
@@ -53,7 +50,7 @@ def stage(testbed: Cluster, slack: FakeSlack, tmp_path_factory: pytest.TempPathF
     """Critical incidents page and go to one channel, the others to another channel and another PagerDuty service."""
     (port,) = free_ports(1)
     over_http = {**slack.settings, "signing_secret": SECRET}
-    with pagerduty_process(KEY, OTHER_KEY) as pagerduty, DynamoStandIn(testbed.client):
+    with pagerduty_process(KEY, OTHER_KEY) as pagerduty:
         more = {
             "web": {"listen": f"127.0.0.1:{port}"},
             "receivers": {
@@ -76,18 +73,8 @@ def stage(testbed: Cluster, slack: FakeSlack, tmp_path_factory: pytest.TempPathF
             tmp_path_factory.mktemp("doors"), testbed, slack, pagerduty, name="doors", times={"lease": "2h"}, more=more
         )
         stage.port = port
-        try:
-            stage.service.start(timeout=120)
+        with stage.playing():
             yield stage
-        finally:
-            stage.service.stop()
-
-
-@pytest.fixture
-def opens(testbed: Cluster) -> Iterator[Open]:
-    """Opens scenes that end with the test."""
-    with ExitStack() as opened:
-        yield lambda name: opened.enter_context(waiting_scene(testbed, name))
 
 
 def actions_of(port: int) -> str:
@@ -111,9 +98,7 @@ def test_what_is_not_a_click_of_this_workspace_decides_nothing(stage: Stage, ope
     The right click runs the plan, once.
     """
     here = opens("forged")
-    here.short_of_one()
-    plan = stage.plan(here.namespace)
-    stage.wait_told(here.product, plan["plan"])
+    plan = stage.plan_told(here)
     to = actions_of(stage.port)
 
     forged = stage.press(ALLOWED, "approve", here.product, to=to, secret="of-another-app")
@@ -152,9 +137,7 @@ def test_a_click_is_answered_in_time_whatever_hangs(stage: Stage, opens: Open, t
     cannot be verified is told so and decides nothing, and the next click runs the plan once the API server is back.
     """
     here = opens("in-time")
-    here.short_of_one()
-    plan = stage.plan(here.namespace)
-    stage.wait_told(here.product, plan["plan"])
+    plan = stage.plan_told(here)
     before = len(stage.slack.whispers(ALLOWED))
     stage.slack.fail("users.info", "429", retry_after=1)
     with testbed.paused("kube-apiserver"):
@@ -177,9 +160,7 @@ def test_a_click_is_answered_in_time_whatever_hangs(stage: Stage, opens: Open, t
 def test_two_people_who_click_at_once(stage: Stage, opens: Open) -> None:
     """One of them approves, the other one is told that it is approved already; it is carried out once."""
     here = opens("at-once")
-    here.short_of_one()
-    plan = stage.plan(here.namespace)
-    stage.wait_told(here.product, plan["plan"])
+    plan = stage.plan_told(here)
     people = (ALLOWED, ALLOWED_TOO)
     before = {person: len(stage.slack.whispers(person)) for person in people}
     generation = here.deployment()["metadata"]["generation"]
@@ -210,9 +191,7 @@ def test_a_plan_of_another_cluster_is_not_decided_here(
     person so and keeps a record; the plan waits where it belongs.
     """
     here = opens("elsewhere")
-    here.short_of_one()
-    plan = stage.plan(here.namespace)
-    stage.wait_told(here.product, plan["plan"])
+    plan = stage.plan_told(here)
     (port,) = free_ports(1)
     more = {
         "web": {"listen": f"127.0.0.1:{port}"},

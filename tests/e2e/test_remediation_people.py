@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import getpass
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.remediation_scenes import DECODE, DynamoStandIn, Waiting, waiting_scene
+from tests.e2e.remediation_scenes import DECODE, Open, Waiting
 from tests.e2e.remediation_stage import (
     ALLOWED,
     ALLOWED_TOO,
+    GROUP,
     PLAYBOOK,
     Row,
     Stage,
@@ -29,11 +29,8 @@ from tests.testbed.cluster import Cluster
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
-GROUP = "S0ONCALL"
 REMOVED_FOR_S = 6.0
 """Long enough for an answer about the group to be too old to count; people are given a minute in the documents."""
-
-Open = Callable[[str], Waiting]
 
 
 @pytest.fixture(scope="module")
@@ -46,21 +43,11 @@ def stage(testbed: Cluster, slack: FakeSlack, tmp_path_factory: pytest.TempPathF
         }
     }
     times = {"lease": "2h", "no_progress": "2m"}
-    with pagerduty_process() as pagerduty, DynamoStandIn(testbed.client):
+    with pagerduty_process() as pagerduty:
         folder = tmp_path_factory.mktemp("people")
         stage = Stage(folder, testbed, slack, pagerduty, name="agreed", times=times, more=more)
-        try:
-            stage.service.start(timeout=120)
+        with stage.playing():
             yield stage
-        finally:
-            stage.service.stop()
-
-
-@pytest.fixture
-def opens(testbed: Cluster) -> Iterator[Open]:
-    """Opens scenes that end with the test."""
-    with ExitStack() as opened:
-        yield lambda name: opened.enter_context(waiting_scene(testbed, name))
 
 
 @pytest.fixture(autouse=True)
@@ -72,9 +59,7 @@ def everybody_on_call(slack: FakeSlack) -> Iterator[None]:
 
 def offered(stage: Stage, here: Waiting, annotations: dict[str, str] | None = None) -> Row:
     """A plan that one person, Kim, has agreed to; the `annotations` are of the pod that waits."""
-    here.short_of_one(annotations=annotations)
-    plan = stage.plan(here.namespace)
-    stage.wait_told(here.product, plan["plan"])
+    plan = stage.plan_told(here, annotations=annotations)
     said = stage.click(ALLOWED, "approve", here.product)
     print("", said)
     assert "1 more of 2" in said

@@ -8,12 +8,11 @@ operator stopped; whatever happens to pods is then done by the real operator.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.remediation_scenes import DECODE, DynamoStandIn, Waiting, waiting_scene
+from tests.e2e.remediation_scenes import DECODE, Open, Waiting
 from tests.e2e.remediation_stage import ALLOWED, Stage, borrowed, later, pagerduty_process
 from tests.e2e.slack import FakeSlack
 from tests.testbed.client import Object
@@ -27,27 +26,14 @@ CLUSTER = ("ray.io/v1", "RayCluster")
 STICKS_S = 8.0
 """Several rounds of the operator, which looks every two seconds at a RayService that is not ready."""
 
-Open = Callable[[str], Waiting]
-
 
 @pytest.fixture(scope="module")
 def stage(testbed: Cluster, slack: FakeSlack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """A service with remediation on approval."""
-    with pagerduty_process() as pagerduty, DynamoStandIn(testbed.client):
-        folder = tmp_path_factory.mktemp("ray")
-        stage = Stage(folder, testbed, slack, pagerduty, name="ray", times={"lease": "2h"})
-        try:
-            stage.service.start(timeout=120)
+    with pagerduty_process() as pagerduty:
+        stage = Stage(tmp_path_factory.mktemp("ray"), testbed, slack, pagerduty, name="ray", times={"lease": "2h"})
+        with stage.playing():
             yield stage
-        finally:
-            stage.service.stop()
-
-
-@pytest.fixture
-def opens(testbed: Cluster) -> Iterator[Open]:
-    """Opens scenes that end with the test."""
-    with ExitStack() as opened:
-        yield lambda name: opened.enter_context(waiting_scene(testbed, name))
 
 
 def group_of(found: Object) -> Object:

@@ -7,15 +7,15 @@ no, and an API server that hangs, are in `test_remediation`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from tests.e2e import remediation_objects as objects
 from tests.e2e.api_proxy import ApiProxy, Trouble
 from tests.e2e.remediation_kills import WRITES
-from tests.e2e.remediation_scenes import DECODE, DynamoStandIn, Waiting, waiting_scene
+from tests.e2e.remediation_scenes import DECODE, Open, Waiting
 from tests.e2e.remediation_stage import ALLOWED, Row, Stage, borrowed, events_on, later, pagerduty_process
 from tests.e2e.slack import FakeSlack
 from tests.testbed.client import Client
@@ -26,8 +26,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 SERVICE = "system:serviceaccount:troubled:sevenhop"
 BINDINGS = ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding")
 DEPLOYMENT = ("apps/v1", "Deployment", "summarizer")
-
-Open = Callable[[str], Waiting]
 
 
 @pytest.fixture(scope="module")
@@ -45,29 +43,16 @@ def stage(
     objects.install(testbed.client, SERVICE)
     folder = tmp_path_factory.mktemp("troubles")
     times = {"lease": "2h", "cooldown": "1s"}
-    with pagerduty_process() as pagerduty, DynamoStandIn(testbed.client):
+    with pagerduty_process() as pagerduty:
         road = proxy.kubeconfig(SERVICE, folder)
         stage = Stage(folder, testbed, slack, pagerduty, name="troubled", times=times, kubeconfig=road)
-        try:
-            stage.service.start(timeout=120)
+        with stage.playing():
             yield stage
-        finally:
-            stage.service.stop()
-
-
-@pytest.fixture
-def opens(testbed: Cluster) -> Iterator[Open]:
-    """Opens scenes that end with the test."""
-    with ExitStack() as opened:
-        yield lambda name: opened.enter_context(waiting_scene(testbed, name))
 
 
 def offered(stage: Stage, here: Waiting) -> tuple[Row, int]:
     """A plan that people were asked about, and the donor's generation, which counts every write of mark or number."""
-    here.short_of_one()
-    plan = stage.plan(here.namespace)
-    stage.wait_told(here.product, plan["plan"])
-    return plan, generation(here)
+    return stage.plan_told(here), generation(here)
 
 
 def generation(here: Waiting) -> int:

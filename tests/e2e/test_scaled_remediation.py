@@ -8,7 +8,6 @@ server lets nobody but it lower what is lent.
 from __future__ import annotations
 
 import contextlib
-import getpass
 import os
 import random
 import subprocess
@@ -24,12 +23,11 @@ from tests.e2e.remediation_kills import Kills, Lane
 from tests.e2e.remediation_scenes import DECODE, DynamoStandIn, waiting_scene
 from tests.e2e.remediation_stage import (
     ALLOWED,
-    PLAYBOOK,
     PagerDuty,
     Stage,
     borrowed,
     events_on,
-    hurried_playbook,
+    on_approval,
     pagerduty_process,
     quick_rules,
 )
@@ -119,12 +117,7 @@ class ScaledStage(Stage):
             "kubernetes": {"kubeconfig": str(folder / "there-is-none")},
             "rules": [str(quick_rules(folder / "quick"))],
             "incidents": {"group_wait": "0s"},
-            "playbooks": [str(hurried_playbook(folder, **times))],
-            "remediation": {
-                "playbooks": {PLAYBOOK: {"mode": "approve"}},
-                "approvers": ["slack-group:S0ONCALL", f"unix:{getpass.getuser()}"],
-                "breaker": {"most_failures": 1000},
-            },
+            **on_approval(folder, times),
             "receivers": {"slack": {**slack.settings, "app_token": APP_TOKEN}, "pagerduty": pagerduty.settings},
         })  # fmt: skip
         self.both = EdgeAndWorker(edge, worker, name)

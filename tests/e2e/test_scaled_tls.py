@@ -18,8 +18,10 @@ import pytest
 from sevenhop.cli.main import main
 from sevenhop.runtime.scaled.topics import TopicsError, prepare
 from sevenhop.settings_scaled import KafkaSettings
-from tests.e2e.scaled_roles import Role, Row
-from tests.e2e.scaled_stage import Inbox, wait_until
+from tests.e2e.inbox import Inbox
+from tests.e2e.rules import few_gpus_rule
+from tests.e2e.scaled_roles import Role, Row, tails
+from tests.e2e.scaled_stage import wait_until
 from tests.testbed import build
 from tests.testbed.certificates import Authority, Signed
 from tests.testbed.cluster import Cluster
@@ -31,21 +33,6 @@ from tests.testbed.redis import Redis
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 KAFKA_PASSWORD, REDIS_PASSWORD, WRONG_PASSWORD = "kafka-Gh7xQ2", "redis-Lm4vZ9", "wrong-Rt5bN1"
-
-RULE = """\
-id: node-has-few-gpus
-status: experimental
-subject: node
-expr: node.gpu.allocatable < 8
-for: 0s
-severity: warning
-annotations:
-  summary: "{{ node }} offers few GPUs"
-description: A node offers fewer GPUs than all of ours have, and what waits for them waits longer.
-false_positives: [A node that has fewer by design.]
-triage: |
-  1. Look at the node.
-"""
 
 
 @dataclass
@@ -64,13 +51,10 @@ def safe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Safe]:
     ours, other = Authority(folder / "ours"), Authority(folder / "other")
     identity = ours.sign("server")
     secured = Secured(identity.both, {"sevenhop": KAFKA_PASSWORD})
-    rules = folder / "discovery"
-    rules.mkdir()
-    (rules / "node-has-few-gpus.yaml").write_text(RULE)
     with Kafka(1, secured=secured) as kafka, Redis(password=REDIS_PASSWORD, identity=identity) as redis:
         settings = {
             "cluster": "safe",
-            "rules": [str(rules)],
+            "rules": [str(few_gpus_rule(folder))],
             "incidents": {"group_wait": "0s"},
             "kafka": {
                 "servers": kafka.secured_servers.split(","), "partitions": 2, "replicas": 1, "security": "tls",
@@ -102,22 +86,13 @@ def test_an_event_passes(testbed: Cluster, pool: Pool, safe: Safe, tmp_path: Pat
             role.start()
         wait_until("seen", lambda: roles[1].serves(name), 150, lambda: tails(roles))
         set_gpus(testbed.client, name, 7)
-        wait_until("told", lambda: bool(about(inbox, name)), 30, lambda: tails(roles))
+        wait_until("told", lambda: bool(inbox.about(name)), 30, lambda: tails(roles))
     finally:
         for role in roles:
             role.stop()
         inbox.close()
-    assert len(about(inbox, name)) == 1
+    assert len(inbox.about(name)) == 1
     assert not [word for word in (KAFKA_PASSWORD, REDIS_PASSWORD) for role in roles if word in role.log]
-
-
-def about(inbox: Inbox, node: str) -> list[Row]:
-    with inbox.lock:
-        return [body for _, _, body in inbox.deliveries if body["incident"]["cause"] == f"node:{node}"]
-
-
-def tails(roles: list[Role]) -> str:
-    return "\n\n".join(role.tail() for role in roles)
 
 
 Change = Callable[[Safe, Row], Any]

@@ -20,9 +20,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from sevenhop.telemetry.table import METRICS
+from tests.e2e.inbox import Inbox
 from tests.e2e.processes import Run
-from tests.e2e.scaled_stage import Inbox
-from tests.e2e.test_scaled_lease import RULE
+from tests.e2e.rules import few_gpus_rule
 from tests.testbed import build
 from tests.testbed.cluster import Cluster
 from tests.testbed.kafka import Kafka
@@ -132,12 +132,9 @@ def _story(
 
 
 def _settings(folder: Path, testbed: Cluster, kafka: Kafka, redis: Redis, inbox: Inbox, hears: int) -> dict[str, Any]:
-    rules = folder / "discovery"
-    rules.mkdir()
-    (rules / "node-has-few-gpus.yaml").write_text(RULE)
     return {
         "cluster": CLUSTER,
-        "rules": [str(rules)],
+        "rules": [str(few_gpus_rule(folder))],
         "kubernetes": {"kubeconfig": str(testbed.kubeconfig())},
         "incidents": {"group_wait": "0s", "recall_wait": "1s"},
         "receivers": {"hook": {"type": "webhook", "url": inbox.url}},

@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 
 from tests.e2e.chart import CHART, of_kind, pod_templates, rendered
+from tests.e2e.inbox import Inbox
 from tests.e2e.processes import Run
-from tests.e2e.scaled_stage import Inbox
+from tests.e2e.rules import few_gpus_rule
 from tests.e2e.slack import FakeSlack
 from tests.e2e.test_chart_rights import Installed
-from tests.e2e.test_scaled_lease import RULE
 from tests.saying import Say
 from tests.testbed import build
 from tests.testbed.cluster import Cluster
@@ -113,8 +113,7 @@ class Pair:
 @pytest.fixture(scope="module")
 def pair(testbed: Cluster, slack: FakeSlack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     folder = tmp_path_factory.mktemp("pair")
-    (folder / "discovery").mkdir()
-    (folder / "discovery" / "node-has-few-gpus.yaml").write_text(RULE)
+    few_gpus_rule(folder)  # in the folder that each replica's environment names
     with ExitStack() as stack:
         inbox = Inbox()
         stack.callback(inbox.close)
@@ -145,6 +144,7 @@ def test_one_works_and_the_other_is_ready_to(pair: Pair) -> None:
     leads, _ = pair.wait_for_one()
     (waits,) = [run for run in pair.replicas if run is not leads]
     eventually(lambda: leads.get("/readyz")[0] == 200, timeout=30, every=0.2, what="all kinds")
+    eventually(lambda: waits.get("/healthz")[0] != 0, timeout=30, every=0.2, what="the other one's door")
 
     assert (leads.get("/healthz")[0], waits.get("/healthz")[0], waits.get("/readyz")[0]) == (200, 200, 200)
     assert waits.value("leading", cluster="prod-eu") == 0

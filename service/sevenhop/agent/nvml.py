@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
@@ -90,6 +91,8 @@ class Nvml:
         self._process: asyncio.subprocess.Process | None = None
         self._listening: asyncio.Task[None] | None = None
         self._answer: asyncio.Future[told.Found | told.Reading] | None = None
+        self._ahead: list[int] = []  # GPUs asked about in one go whose answers were not awaited yet, in order
+        self._early: deque[told.Found | told.Reading] = deque()  # answers that came before they were awaited
         self._fatal = ""
         self._standing: dict[str, None] = {}  # what the process said of NVML as a whole, while it lives
         self._count = -1
@@ -118,6 +121,7 @@ class Nvml:
             self._known.clear()
             self._hung.clear()
             self._count = found.count
+        self._ask_ahead(found.count)
         return self._joined(found, [await self._read_one(index) for index in range(found.count)])
 
     async def close(self) -> None:
@@ -141,17 +145,34 @@ class Nvml:
         assert isinstance(found, told.Found)
         return found
 
+    def _ask_ahead(self, count: int) -> None:
+        """All at once: a question by itself wakes both processes, which costs more than its answer."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._ahead = [index for index in range(count) if not self._is_left_alone(index)]
+        with contextlib.suppress(OSError):  # it has just ended, which the first answer tells
+            self._process.stdin.write("".join(f"read {index}\n" for index in self._ahead).encode())
+
+    def _is_left_alone(self, index: int) -> bool:
+        hung, now = self._hung.get(index), asyncio.get_running_loop().time()
+        return hung is not None and (now < hung.again_at or self.abandoned >= MAX_ABANDONED)
+
     async def _read_one(self, index: int) -> told.Reading:
-        now = asyncio.get_running_loop().time()
         hung = self._hung.get(index)
-        if hung is not None and (now < hung.again_at or self.abandoned >= MAX_ABANDONED):
+        is_asked = self._ahead[:1] == [index]
+        # Answers come in the order of the questions: who was left out of those has to wait for the next reading.
+        if hung is not None and not is_asked and (self._ahead or self._is_left_alone(index)):
             return told.Reading(index=index, error=hung.error)
         try:
             if self._process is None:
                 found = await self._count_gpus()
                 if found.count != self._count:
                     return told.Reading(index=index, error="GPUs were numbered anew; read again soon")
-            reading = await self._ask(f"read {index}", self._limits[0])
+            if is_asked:
+                del self._ahead[0]
+                reading = await self._answered(self._limits[0])
+            else:
+                reading = await self._ask(f"read {index}", self._limits[0])
         except NvmlError as error:
             await self._end()
             pause = self._hung_retry_s if hung is None else min(hung.pause_s * 2, LONGEST_RETRY_S)
@@ -213,15 +234,24 @@ class Nvml:
     async def _ask(self, question: str, limit_s: float) -> told.Found | told.Reading:
         assert self._process is not None
         assert self._process.stdin is not None
-        self._answer = asyncio.get_running_loop().create_future()
         try:
             self._process.stdin.write(f"{question}\n".encode())
+        except OSError:  # it has just ended
+            raise NvmlError(self._fatal or "the process that reads NVML ended") from None
+        return await self._answered(limit_s)
+
+    async def _answered(self, limit_s: float) -> told.Found | told.Reading:
+        """The answer to the oldest question that has none."""
+        if self._early:
+            return self._early.popleft()
+        if self._listening is None or self._listening.done():
+            raise NvmlError(self._fatal or "the process that reads NVML ended")
+        self._answer = asyncio.get_running_loop().create_future()
+        try:
             async with asyncio.timeout(limit_s):
                 return await self._answer
         except TimeoutError:
             raise NvmlError(f"NVML did not answer within {limit_s:g} s") from None
-        except OSError:  # it has just ended
-            raise NvmlError(self._fatal or "the process that reads NVML ended") from None
         finally:
             self._answer = None
 
@@ -249,9 +279,12 @@ class Nvml:
             case told.Found() | told.Reading():
                 if self._answer is not None and not self._answer.done():
                     self._answer.set_result(what)
+                else:
+                    self._early.append(what)
 
     async def _end(self) -> None:
         process, self._process = self._process, None
+        self._ahead, self._early = [], deque()
         listening, self._listening = self._listening, None
         if process is None:
             return

@@ -9,6 +9,7 @@ from typing import Any
 
 from sevenhop.cli.cluster import add_cluster_options, add_fleet_option, ask_service, of_cluster, settings_of
 from sevenhop.cli.output import FORMATS, Column, UsageError, fail, listing, visible
+from sevenhop.core.words import counted
 
 COLUMNS = [
     Column("NO", "number"), Column("AT", "at"), Column("WHAT", "what"), Column("PLAN", "plan_id"), Column("WHO", "who"),
@@ -49,7 +50,9 @@ def run(args: argparse.Namespace) -> int:
     ]
     print(listing(rows, COLUMNS, args.output, nothing="No records."))
     if trail["problems"]:
-        fail(f"the trail is not whole ({len(trail['problems'])} problems); `sevenhop audit verify` names them")
+        fail(
+            f"the trail is not whole ({counted(len(trail['problems']), 'problem')}); `sevenhop audit verify` says more"
+        )
     return 0
 
 
@@ -88,7 +91,7 @@ def _report(problems: list[dict[str, Any]], count: int) -> int:
         print(visible(f"{place}{problem['kind']}: {problem['text']}"))
     if problems:
         return 1
-    print(f"{count} records, chain ok")
+    print(f"{counted(count, 'record')}, chain ok")
     return 0
 
 

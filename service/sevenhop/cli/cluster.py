@@ -269,7 +269,7 @@ def ask_service(
     door = folder / SOCKET
     if not door.exists():
         return None
-    connection = _UnixConnection(str(door), patience_s)
+    connection = _UnixConnection(folder, patience_s)
     target = quote(path) + (f"?{urlencode(query)}" if query else "")
     try:
         connection.request(method, target, json.dumps(body) if body is not None else None, headers or {})
@@ -280,7 +280,7 @@ def ask_service(
     except TimeoutError:
         raise UsageError(f"{door}: no answer within {patience_s:g} s; its log says what it waits for") from None
     except OSError as error:
-        raise UsageError(f"{door}: {error.strerror}; is it your service?") from None
+        raise UsageError(f"{door}: {error.strerror or error}; is it your service?") from None
     except (ValueError, http.client.HTTPException):  # their texts may quote a token
         raise UsageError(f"{door}: the question cannot be asked so, or the answer is not Sevenhop's") from None
     finally:
@@ -291,11 +291,14 @@ def ask_service(
 
 
 class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str, patience_s: float) -> None:
+    def __init__(self, folder: Path, patience_s: float) -> None:
         super().__init__("localhost", timeout=patience_s)
-        self._path = path
+        self._folder = folder
 
     def connect(self) -> None:
+        from sevenhop.runtime.control_path import way_to_door
+
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
+        with way_to_door(self._folder) as way:
+            self.sock.connect(way)

@@ -23,7 +23,8 @@ from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.policy import Policy
 from sevenhop.core.placement.what_if import what_if
 from sevenhop.frameworks import FRAMEWORKS
-from sevenhop.sources.files import load_files
+from sevenhop.sources.files import Loaded, load_files
+from sevenhop.sources.files_text import INSTEAD
 
 
 def add_parser(commands: Any) -> None:
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     objects = loaded.objects()
     problems = [{"where": p.where, "message": p.message} for p in loaded.problems]
     if not loaded.items and not problems:
-        problems.append({"where": ", ".join(args.filename), "message": "no Kubernetes objects of a kind that is read"})
+        problems.append({"where": ", ".join(args.filename), "message": nothing_read(loaded)})
     document = document_of(bundle.diagnose(objects, FRAMEWORKS, Policy(), now=now), args.namespace)
     if deletions is not None:
         problems += [
@@ -71,6 +72,16 @@ def run(args: argparse.Namespace) -> int:
         for problem in problems:
             fail(f"{problem['where']}: {problem['message']}")
     return 2 if problems and not loaded.items else 0
+
+
+def nothing_read(loaded: Loaded) -> str:
+    """Why there is no object although nothing is wrong with the files."""
+    if loaded.skipped:
+        kinds = ", ".join(sorted(loaded.skipped)[:5])
+        return f"no Kubernetes objects of a kind that is read, but {kinds}; {INSTEAD}"
+    if loaded.listed:
+        return f"no Kubernetes objects, only empty lists; {INSTEAD}"
+    return f"no Kubernetes objects: nothing stands in there; {INSTEAD}"
 
 
 def document_of(report: bundle.Report, namespace: str = "") -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sevenhop.cli.cluster import add_cluster_options, ask_service, connect, look, run_async, settings_of
 from sevenhop.cli.output import table, to_json, to_yaml
+from sevenhop.core.words import counted, inflected
 
 
 def add_parser(commands: Any) -> None:
@@ -63,7 +64,8 @@ def text_of(report: dict[str, Any]) -> str:
         parts.append(f"Outbox: {outbox['waiting']} waiting, the oldest for {outbox['oldest_due_s']} s")
         parts += [f"Receiver {name} fails: {why}" for name, why in outbox["failing"].items()]
         parts += [
-            f"Receiver {name} is no longer configured, {count} messages wait for it; add it again, or they stay"
+            f"Receiver {name} is no longer configured, {counted(count, 'message')} {inflected(count, 'waits', 'wait')} "
+            "for it; add it again, or nothing of that is told"
             for name, count in outbox.get("unclaimed", {}).items()
         ]
     if report.get("stalled"):
@@ -112,7 +114,9 @@ def problems_of_worker(report: dict[str, Any]) -> list[str]:
         for name, cell in sorted(row["clusters"].items())
         if cell["blind"]
     ]
-    found += [f"{count} records went to the dead letters: {why}" for why, count in report["dead_letters"].items()]
+    found += [
+        f"{counted(count, 'record')} went to the dead letters: {why}" for why, count in report["dead_letters"].items()
+    ]
     return found
 
 

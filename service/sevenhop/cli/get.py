@@ -44,11 +44,13 @@ COLUMNS: dict[str, list[Column]] = {
         Column("VISIBLE", "visible"), Column("ALLOCATABLE", "allocatable"), Column("BOUND", "bound"),
         Column("FREE", "free"), Column("UNHEALTHY", "unhealthy"), Column("RELEASING", "releasing", wide=True),
         Column("READY", "ready"), Column("CORDONED", "cordoned"), Column("TROUBLE", "trouble", wide=True),
+        Column("UNKNOWN", "unknown", wide=True),
     ],
     "gpus": [
         Column("NODE", "node"), Column("GPU", "index"), Column("PRODUCT", "product"), Column("STATE", "state"),
         Column("XID", "xid"), Column("ASKS FOR", "xid_class"), Column("THROTTLE", "throttle"),
         Column("SM", "sm_active_ratio"), Column("MEMORY", "mem_used_ratio"), Column("PODS", "pods"),
+        Column("WAS HELD BY", "gone", wide=True),
         Column("UUID", "gpu", wide=True), Column("PROFILE", "profile", wide=True), Column("PCI", "pci", wide=True),
         Column("°C", "temperature_c", wide=True), Column("WATT", "power_w", wide=True),
         Column("BUSY", "utilization_ratio", wide=True), Column("OCCUPANCY", "sm_occupancy_ratio", wide=True),
@@ -62,7 +64,7 @@ COLUMNS: dict[str, list[Column]] = {
         Column("BOUND", "bound"), Column("RELEASING", "releasing"), Column("FREE", "free"),
         Column("UNHEALTHY", "unhealthy"), Column("RESERVED", "reserved", wide=True),
         Column("CORDONED", "cordoned"), Column("LARGEST BLOCK", "largest_free_block"), Column("WAITING", "waits"),
-        Column("HELD BY", "holders"),
+        Column("HELD BY", "holders"), Column("UNKNOWN", "unknown", wide=True),
     ],
     "alerts": [
         Column("STATE", "state"), Column("RULE", "rule"), Column("SUBJECT", "subject"), Column("AGE", "age"),
@@ -236,7 +238,7 @@ def for_people(row: dict[str, Any]) -> dict[str, Any]:
         shown["age"] = age(row["age_s"])
     if "held_by" in row:
         shown["holders"] = [f"{h['workload'] or 'others'}:{h['gpus']}" for h in row["held_by"]]
-        shown["waits"] = sum(w["gpus"] for w in row["waiting"])
+        shown["waits"] = row.get("waiting_gpus")
     return shown
 
 

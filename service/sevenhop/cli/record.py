@@ -11,6 +11,7 @@ from typing import Any
 
 from sevenhop.cli.cluster import add_cluster_options, cluster_name, connect, run_async, settings_of
 from sevenhop.cli.output import UsageError
+from sevenhop.core.words import counted
 from sevenhop.settings import parse_duration
 
 
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
                 await asyncio.wait([task])
                 if not task.cancelled() and (failed := task.exception()) is not None:
                     raise UsageError(str(failed))
-        print(f"{args.file}: {recorder.events} events, {recorder.written_bytes} bytes")
+        print(f"{args.file}: {counted(recorder.events, 'event')}, {counted(recorder.written_bytes, 'byte')}")
         return 0
 
     return run_async(main)

@@ -62,7 +62,7 @@ def report_of(engine: Engine, cluster: str, now: datetime, namespace: str = "") 
     """
     import msgspec
 
-    from sevenhop.core import views
+    from sevenhop.core import gpu_views, views
     from sevenhop.runtime.doctor import engine_report
 
     report: dict[str, Any] = msgspec.to_builtins(
@@ -72,7 +72,7 @@ def report_of(engine: Engine, cluster: str, now: datetime, namespace: str = "") 
             "not_well": _within(namespace, [p for p in views.pods(engine, now) if p["cause"]]),
             "findings": [f for f in views.found(engine, now) if f["namespace"] in ("", namespace) or not namespace],
             "alerts": views.alerts(engine, now),
-            "capacity": views.pools(engine, now),
+            "capacity": gpu_views.pools(engine, now),
             **engine_report(engine),
         },
         enc_hook=str,

@@ -16,7 +16,9 @@ from sevenhop.core.hops.failures import why_not_well
 from sevenhop.core.hops.findings import Finding, findings
 from sevenhop.core.hops.pods import awaits_node, is_well
 from sevenhop.core.hops.scheduling import why_pending
+from sevenhop.core.inventory.compare import is_ready
 from sevenhop.core.inventory.discovery import Discovery
+from sevenhop.core.inventory.dra import gpu_devices
 from sevenhop.core.inventory.framework import FrameworkSpec
 from sevenhop.core.inventory.ledger import pools
 from sevenhop.core.inventory.objects import Key, Objects
@@ -24,6 +26,7 @@ from sevenhop.core.inventory.policy import Policy
 from sevenhop.core.objects.cluster import Event
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement.cluster import Cluster
+from sevenhop.core.placement.devices import CLAIMS, SLICES
 
 SCHEMA = "sevenhop.dev/diagnosis/v1"
 
@@ -33,7 +36,20 @@ class ModelRow(msgspec.Struct, frozen=True):
     version: str
 
 
+class VersionRow(msgspec.Struct, frozen=True):
+    """What some pods of a component run."""
+
+    model: ModelRow
+    ready: int
+    pods: list[str]
+
+
 class ComponentRow(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    Attributes:
+        versions: Which pods run which model, where its pods differ in it: a rollout, or a canary.
+    """
+
     name: str
     role: str
     desired: int | None
@@ -41,6 +57,7 @@ class ComponentRow(msgspec.Struct, frozen=True, kw_only=True):
     gpu_per_replica: int
     pods: list[str]
     model: ModelRow
+    versions: list[VersionRow] = []
 
 
 class WorkloadRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,15 +110,20 @@ class FindingRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CapacityRow(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    Attributes:
+        free: As `bound`, `releasing` and `largest_free_block`: None where who has the devices was not collected.
+    """
+
     product: str
     resource: str
     allocatable: int
-    bound: int
-    releasing: int
-    free: int
+    bound: int | None
+    releasing: int | None
+    free: int | None
     cordoned: int
     unhealthy: int
-    largest_free_block: int
+    largest_free_block: int | None
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,20 +156,7 @@ def diagnose(objects: Objects, frameworks: Sequence[FrameworkSpec], policy: Poli
         workloads=_workload_rows(objects, discovery),
         pods=rows,
         findings=[_finding_row(f) for f in findings(objects)],
-        capacity=[
-            CapacityRow(
-                product=p.product.removesuffix(f"/{p.resource}"),
-                resource=p.resource,
-                allocatable=p.allocatable,
-                bound=p.bound,
-                releasing=p.releasing,
-                free=p.free,
-                cordoned=p.cordoned,
-                unhealthy=p.unhealthy,
-                largest_free_block=p.largest_free_block,
-            )
-            for p in pools(objects)
-        ],
+        capacity=_capacity_rows(objects, cluster),
         skipped=[(kind, key[0], key[1], reason) for kind, key, reason in discovery.skipped],
     )
 
@@ -178,6 +187,35 @@ def _events_by_pod(objects: Objects) -> dict[Key, list[Event]]:
     return found
 
 
+def _capacity_rows(objects: Objects, cluster: Cluster) -> list[CapacityRow]:
+    unseen = _held_by_unseen_claims(objects, cluster)
+    rows = []
+    for pool in pools(objects):
+        is_seen = pool.resource not in unseen
+        rows.append(
+            CapacityRow(
+                product=pool.product.removesuffix(f"/{pool.resource}"),
+                resource=pool.resource,
+                allocatable=pool.allocatable,
+                bound=pool.bound if is_seen else None,
+                releasing=pool.releasing if is_seen else None,
+                free=pool.free if is_seen else None,
+                cordoned=pool.cordoned,
+                unhealthy=pool.unhealthy,
+                largest_free_block=pool.largest_free_block if is_seen else None,
+            )
+        )
+    return rows
+
+
+def _held_by_unseen_claims(objects: Objects, cluster: Cluster) -> frozenset[str]:
+    """Resources of DRA drivers whose devices nobody knows the holders of: ResourceClaims were not collected."""
+    if objects.of(CLAIMS) or not objects.of(SLICES) or cluster.absence.counts(CLAIMS):
+        return frozenset()
+    published = gpu_devices(objects)
+    return frozenset(each.resource for _, name in objects.nodes() for each in published.on(name))
+
+
 def _workload_rows(objects: Objects, discovery: Discovery) -> list[WorkloadRow]:
     pods = objects.pods()
     rows = []
@@ -195,6 +233,7 @@ def _workload_rows(objects: Objects, discovery: Discovery) -> list[WorkloadRow]:
                     gpu_per_replica=component.gpus_per_replica,
                     pods=[name for _, name in members if (_, name) in pods],
                     model=ModelRow(component.model.name, component.model.version),
+                    versions=_version_rows(objects, discovery, members),
                 )
             )
         rows.append(
@@ -210,6 +249,26 @@ def _workload_rows(objects: Objects, discovery: Discovery) -> list[WorkloadRow]:
             )
         )
     return rows
+
+
+def _version_rows(objects: Objects, discovery: Discovery, members: Sequence[Key]) -> list[VersionRow]:
+    """By model and version; none where all pods run the same."""
+    pods = objects.pods()
+    by_model: dict[tuple[str, str], list[Pod]] = {}
+    for key in members:
+        membership, pod = discovery.membership(key), pods.get(key)
+        if membership is not None and pod is not None and not pod.is_finished and membership.model.name:
+            by_model.setdefault((membership.model.name, membership.model.version), []).append(pod)
+    if len(by_model) < 2:
+        return []
+    return [
+        VersionRow(
+            ModelRow(*model),
+            sum(is_ready(pod) for pod in found),
+            [pod.metadata.name for pod in found],
+        )
+        for model, found in sorted(by_model.items())
+    ]
 
 
 def _pod_row(discovery: Discovery, key: Key, pod: Pod, d: Diagnosis) -> PodRow:

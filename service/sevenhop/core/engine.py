@@ -19,7 +19,19 @@ from sevenhop.core.alerts.explain import Explanation as RuleExplanation
 from sevenhop.core.alerts.explain import explain
 from sevenhop.core.alerts.rule import Rule
 from sevenhop.core.effects import Act, Effect, Reply, Row
-from sevenhop.core.events import BreakerReset, Decided, Event, Outcome, Recalled, Silenced, StepDone, SwitchSet
+from sevenhop.core.events import (
+    Applied,
+    BreakerReset,
+    Decided,
+    Deleted,
+    Event,
+    GpusSampled,
+    Outcome,
+    Recalled,
+    Silenced,
+    StepDone,
+    SwitchSet,
+)
 from sevenhop.core.facts.schema import LABELS, FactValue, Unknown
 from sevenhop.core.incidents.context import SubjectContext
 from sevenhop.core.incidents.desk import IncidentDesk
@@ -40,6 +52,10 @@ STORED_EVERY = timedelta(seconds=30)
 How often histories, and the time itself, are stored: a crash loses at most this much of them, and at most this much of
 a running `for:` counts as blind.
 """
+
+
+_OBSERVATIONS = frozenset((Applied, Deleted, GpusSampled))
+"""Nearly all events: only the inventory takes them in."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +127,8 @@ class Engine:
         """Take in events, or, without any, the passing of time up to `now`."""
         for event in events:
             self.inventory.apply(event)
+            if type(event) in _OBSERVATIONS:
+                continue
             if isinstance(event, Silenced | Outcome | Recalled):
                 self.desk.hear(event)
             if isinstance(event, Decided | SwitchSet | BreakerReset | StepDone | Outcome):

@@ -11,12 +11,12 @@ from sevenhop.core.engine import Engine
 from sevenhop.core.explanations import explanation_of as explanation_of
 from sevenhop.core.explanations import history_of as history_of
 from sevenhop.core.explanations import hops_of
-from sevenhop.core.facts.schema import Unknown
+from sevenhop.core.gpu_views import gpus, nodes, plain, plain_or_none, pools
 from sevenhop.core.hops.findings import Finding, findings
 from sevenhop.core.hops.report import HopReport
-from sevenhop.core.inventory.pools import capacity, reclaimable_of
+from sevenhop.core.inventory.pools import reclaimable_of
 from sevenhop.core.inventory.rows import PodRow
-from sevenhop.core.inventory.state import State, component_subject
+from sevenhop.core.inventory.state import Slot, State, component_subject
 from sevenhop.core.objects.kinds import KINDS
 from sevenhop.core.remediation import views as remediation
 from sevenhop.core.subject import Subject, SubjectKind
@@ -60,9 +60,9 @@ def component_rows(engine: Engine, now: datetime) -> Iterator[Row]:
                 "minimum": context.minimum if context else None,
                 "gpus_per_replica": part.gpus_per_replica if part else 0,
                 "pool": state.pool_of.get((key, name), ""),
-                "gpus": state.ledger.held_in(state.pool_of.get((key, name), "")).get((key, name), (0, 0))[0],
+                "gpus": _held(state, (key, name)),
                 "reclaimable": reclaimable_of(state, (key, name)),
-                "waiting": _plain(facts.get("component.waiting")),
+                "waiting": plain(facts.get("component.waiting")),
                 "cause": context.diagnosis.cause if context and context.diagnosis else "",
                 "first_broken": _first_broken(context.report if context else None),
                 "hops": hops_of(context.report if context else None),
@@ -70,118 +70,18 @@ def component_rows(engine: Engine, now: datetime) -> Iterator[Row]:
             }
 
 
+def _held(state: State, slot: Slot) -> int:
+    """GPUs that the pods of a component have, in whatever pools."""
+    return sum(hold.total() for pod in state.rows_of.get(slot, ()) if (hold := state.ledger.hold(pod)) is not None)
+
+
 def pods(engine: Engine, _now: datetime) -> list[Row]:
     """One row per pod of a workload."""
     state = engine.inventory.state
     return [
-        {**_pod(row), "straggler": _plain_or_none(state.stragglers.told.get(key, False))}
+        {**_pod(state, row), "straggler": plain_or_none(state.stragglers.told.get(key, False))}
         for key, row in sorted(state.rows.items())
     ]
-
-
-def nodes(engine: Engine, _now: datetime) -> list[Row]:
-    """
-    One row per node and GPU pool; nodes without GPUs have one row without a pool.
-
-    `visible` is what the driver sees, of the whole node; None where no agent tells.
-    """
-    state = engine.inventory.state
-    rows: list[Row] = []
-    for pool in sorted(state.ledger.pools()):
-        unhealthy = state.ledger.unhealthy_of(pool)
-        rows += [
-            {
-                "node": free.name,
-                "product": pool,
-                "expected": _plain_or_none(_node_fact(state, free.name, "gpu.expected")),
-                "visible": _plain_or_none(_node_fact(state, free.name, "gpu.visible")),
-                "allocatable": free.allocatable,
-                "bound": free.bound,
-                "releasing": free.releasing,
-                "free": free.free,
-                "unhealthy": unhealthy[free.name],
-                "trouble": _troubles(state, free.name),
-                "ready": free.ready,
-                "cordoned": free.cordoned,
-            }
-            for free in state.ledger.nodes_of(pool)
-        ]
-    with_gpus = {row["node"] for row in rows}
-    rows += [
-        {"node": name, "product": "", "allocatable": 0, "bound": 0, "releasing": 0, "free": 0}
-        for _, name in sorted(state.objects.nodes())
-        if name not in with_gpus
-    ]
-    return rows
-
-
-def gpus(engine: Engine, _now: datetime) -> list[Row]:
-    """One row per GPU or MIG instance that an agent tells of; what it does not tell is None."""
-    state = engine.inventory.state
-    rows: list[Row] = []
-    for node, agent in sorted(state.gpus.agents.items()):
-        for gpu in sorted(agent.gpus.values(), key=lambda g: (g.index, g.uuid)):
-            facts = state.facts.get(Subject(SubjectKind.GPU, "", gpu.uuid))
-            if facts is None:
-                continue
-            names = (
-                "present", "xid", "xid_class", "xid_repeats_24h", "throttle", "utilization_ratio", "sm_active_ratio",
-                "sm_occupancy_ratio", "mem_used_ratio", "remap_failed", "held_without_pod", "trouble", "hits",
-            )  # fmt: skip
-            present = facts["gpu.present"]
-            unknown = next((facts[n] for n in ("gpu.present", "gpu.xid") if isinstance(facts[n], Unknown)), "")
-            rows.append(
-                {
-                    "node": node,
-                    "index": gpu.index if gpu.index >= 0 else None,
-                    "gpu": gpu.uuid,
-                    "product": str(facts["product"]),
-                    "profile": gpu.profile,
-                    "pci": gpu.pci,
-                    "state": _gpu_state(state, node, gpu.uuid, present),
-                    "unknown": str(unknown),
-                    **{name: getattr(gpu.reading, name, None) for name in _READ},
-                    "pods": ["/".join(pod) for pod in gpu.pods()],
-                    **{name: _plain_or_none(facts[f"gpu.{name}"]) for name in names},
-                }
-            )
-    return rows
-
-
-_READ = (
-    "temperature_c", "power_w", "nvlinks_down", "processes", "ecc_uncorrected", "ecc_corrected",
-    "remap_pending",
-)  # fmt: skip
-"""What a reading says beside the facts."""
-
-
-def _gpu_state(state: State, node: str, uuid: str, present: object) -> str:
-    """`ok`, `bad`, `lost`, or `unknown`."""
-    judged = state.gpu_states[node][uuid]
-    if present is False:
-        return "lost"
-    if judged.is_bad and judged.unknown is None:
-        return "bad"
-    return "unknown" if isinstance(present, Unknown) else "ok"
-
-
-def _troubles(state: State, node: str) -> str:
-    health = state.gpu_health.get(node)
-    return "; ".join(words for _, words in health.bad) if health is not None else ""
-
-
-def _node_fact(state: State, node: str, name: str) -> object:
-    return state.facts.get(Subject(SubjectKind.NODE, "", node), {}).get(f"node.{name}")
-
-
-def _plain_or_none(value: object) -> Any:
-    return None if isinstance(value, Unknown) else _plain(value)
-
-
-def pools(engine: Engine, _now: datetime) -> list[Row]:
-    """One row per GPU product: who has it, who waits, who could give."""
-    state = engine.inventory.state
-    return [_pool(state, name) for name in sorted({*state.ledger.pools(), *state.waiting_in})]
 
 
 def alerts(engine: Engine, now: datetime) -> list[Row]:
@@ -307,8 +207,9 @@ def find_subjects(engine: Engine, text: str) -> list[Subject]:
     return sorted(exact or [s for s in known if s.kind is not SubjectKind.SOURCE and text in f"{s.namespace}/{s.name}"])
 
 
-def _pod(row: PodRow) -> Row:
+def _pod(state: State, row: PodRow) -> Row:
     why = row.pending or row.failure
+    hold = state.ledger.hold(row.key)
     return {
         "namespace": row.key[0],
         "pod": row.key[1],
@@ -317,7 +218,7 @@ def _pod(row: PodRow) -> Row:
         "phase": row.phase,
         "ready": row.ready,
         "node": row.node,
-        "gpus": row.gpus,
+        "gpus": hold.total() if hold is not None else row.gpus,
         "hop": why.hop.value if why and why.hop else "",
         "category": why.category.value if why else "",
         "cause": why.cause if why else "",
@@ -347,35 +248,5 @@ def _finding(engine: Engine, finding: Finding) -> Row:
     }
 
 
-def _pool(state: State, name: str) -> Row:
-    pool = capacity(state, name)
-    return {
-        "product": pool.product or name,
-        "resource": pool.resource,
-        "allocatable": pool.allocatable,
-        "bound": pool.bound,
-        "releasing": pool.releasing,
-        "free": pool.free,
-        "cordoned": pool.cordoned,
-        "unhealthy": pool.unhealthy,
-        "reserved": pool.reserved,
-        "largest_free_block": pool.largest_free_block,
-        "held_by": [
-            {"workload": "/".join(h.workload) if h.workload else "", "tier": h.tier, "gpus": h.gpus, "pods": h.pods,
-             "could_give": h.reducible, "reason": h.reason}
-            for h in pool.holdings
-        ],
-        "waiting": [
-            {"workload": "/".join(w.workload), "component": w.component, "tier": w.tier, "gpus": w.gpus, "pods": w.pods,
-             "since": w.since, "cause": w.cause}
-            for w in pool.waiting
-        ],
-    }  # fmt: skip
-
-
 def _first_broken(report: HopReport | None) -> str:
     return report.first_broken.value if report and report.first_broken else ""
-
-
-def _plain(value: object) -> Any:
-    return value if isinstance(value, bool | int | float | str | None) else str(value)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from sevenhop.core import views
+from sevenhop.core import gpu_views, views
 from sevenhop.core.effects import Notify
 from sevenhop.core.engine import Engine, Step
 from sevenhop.core.hops.report import HopState
@@ -150,9 +150,9 @@ class Narrator:
 
     def opening(self, now: datetime, took_s: float) -> None:
         objects = sum(row["objects"] for row in views.sources(self._engine, now))
-        nodes = views.nodes(self._engine, now)
+        nodes = gpu_views.nodes(self._engine, now)
         with_gpus = [row for row in nodes if row["product"]]
-        pools = views.pools(self._engine, now)
+        pools = gpu_views.pools(self._engine, now)
         bound, offered = sum(pool["bound"] for pool in pools), sum(pool["allocatable"] for pool in pools)
         self._page.at(
             now,

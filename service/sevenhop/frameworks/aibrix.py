@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 
 from sevenhop.core.inventory.framework import Candidate, Claim, Found, FrameworkSpec, Place, Reading, RootRef
-from sevenhop.core.inventory.templates import as_template, pod_component, repeated, with_intended_zero
+from sevenhop.core.inventory.templates import as_template, pod_component, repeated, template_of, with_intended_zero
 from sevenhop.core.inventory.workloads import Component, Framework, Model, ScaleTarget
 from sevenhop.core.objects.base import Meta
 from sevenhop.core.objects.pod import PodSpec
 from sevenhop.frameworks import kuberay
-from sevenhop.frameworks.controllers import model_of_controller, read_controller
+from sevenhop.frameworks.controllers import read_controller
 from sevenhop.frameworks.engine import Engine, engine_of, model_of_pod
 from sevenhop.frameworks.reading import number, over, replicas, rows, spec_of, table, text
 from sevenhop.frameworks.roles import role_in
@@ -31,7 +31,19 @@ def read(found: Found) -> Reading:
         return _read_storm(found)
     if found.ref.kind == FLEET:
         return _read_fleet(found)
-    return read_controller(found)
+    return _read_plain(found)
+
+
+def _read_plain(found: Found) -> Reading:
+    """A Deployment, or the like, with AIBrix's label on it or on its pods."""
+    reading = read_controller(found)
+    template = template_of(found.ref.kind, found.obj) if found.obj is not None else None
+    if template is None or found.obj is None:
+        return reading
+    labels = {**found.obj.metadata.labels, **template.metadata.labels}
+    model = _model(msgspec.structs.replace(template.metadata, labels=labels), template.spec)
+    parts = tuple(msgspec.structs.replace(part, model=model) for part in reading.components)
+    return msgspec.structs.replace(reading, components=parts, model=model)
 
 
 def _read_storm(found: Found) -> Reading:
@@ -103,8 +115,13 @@ def join(meta: Meta, spec: PodSpec | None) -> RootRef | None:  # noqa: ARG001
 
 
 def _model(meta: Meta, spec: PodSpec) -> Model:
-    """AIBrix's gateway routes by its label, so that is the name in requests."""
-    return over(model_of_controller(meta, spec), name=meta.labels.get(_MODEL, ""))
+    """
+    The name in requests is what the engine was told to serve under; the label, by which AIBrix's gateway finds the
+    pods, must be the same, and names the model where no flag does.
+    """
+    engine = engine_of(spec)
+    served = engine.served if isinstance(engine, Engine) else ""
+    return over(model_of_pod(meta, spec), name=served or meta.labels.get(_MODEL, ""))
 
 
 def claim(candidate: Candidate) -> Claim | str:
@@ -113,7 +130,8 @@ def claim(candidate: Candidate) -> Claim | str:
         return ""
     engine = engine_of(candidate.template.spec)
     role = (engine.role if isinstance(engine, Engine) else "") or "engine"
-    model = over(model_of_pod(candidate.template.metadata, candidate.template.spec), name=name)
+    labels = {**candidate.labels, **candidate.template.metadata.labels}
+    model = _model(msgspec.structs.replace(candidate.template.metadata, labels=labels), candidate.template.spec)
     # Requests reach every pod with this label: several Deployments with it are one served model.
     return Claim(role=role, model=model, folds=(f"aibrix/{name}",), name=name)
 

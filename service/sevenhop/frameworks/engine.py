@@ -3,7 +3,7 @@ Inference engines, recognised by command, image and port; and what their argumen
 
 Command before image: an image of vLLM that only sleeps serves nothing, and ``python -m vllm…`` in a plain Ubuntu image
 does.  Flags from the engines' own command lines: vLLM, SGLang, TensorRT-LLM, TGI, Triton, llama.cpp, Ollama, TEI,
-Infinity, LMDeploy, Dynamo's workers.
+Infinity, LMDeploy, LoRAX, Dynamo's workers.
 """
 
 from __future__ import annotations
@@ -36,12 +36,14 @@ class Engine(msgspec.Struct, frozen=True, gc=False):
         name: ``vllm``, ``sglang``, …
         role: ``prefill`` or ``decode`` where the arguments say so; empty otherwise.
         ranks: GPUs that tensor and pipeline parallelism of one replica take; 1 if not stated.
+        served: The name that requests must use, where a flag states it; empty otherwise.
     """
 
     name: str
     model: Model = Model()
     role: str = ""
     ranks: int = 1
+    served: str = ""
 
 
 class Router(msgspec.Struct, frozen=True, gc=False):
@@ -148,6 +150,15 @@ _ENGINES: tuple[_Kind, ...] = (
         env_revision="REVISION",
     ),
     _kind(
+        "lorax",
+        r"(^|[ /])lorax-launcher\b",
+        r"(^|/)lorax$",
+        "",
+        "model-id",
+        env_model="MODEL_ID",
+        env_revision="REVISION",
+    ),
+    _kind(
         "tei",
         r"(^|[ /])text-embeddings-router\b",
         r"(^|/)text-embeddings-(inference|router)",
@@ -227,9 +238,21 @@ def engine_of(spec: PodSpec) -> Engine | str | None:
     for container in _likely_first(spec):
         found = _engine_in(*_content(container), _wants_gpus(container))
         if isinstance(found, Engine):
-            return found
+            return _with_pulled(found, spec) if found.name == "ollama" and not found.model.name else found
         reason = reason or found
     return reason
+
+
+def _with_pulled(engine: Engine, spec: PodSpec) -> Engine:
+    """Ollama is told no model when it starts: what the pod pulls, before or beside it, is what it serves."""
+    for container in (*spec.containers, *spec.init_containers):
+        _, command, args, env, _ = _content(container)
+        hook = container.lifecycle.post_start.exec.command if container.lifecycle else ()
+        for line in (*shell.commands(command, args, dict(env)), *shell.commands(hook, (), dict(env))):
+            pulled = re.search(r"(?:^|[ /])ollama (?:pull|run|preload) ([^\s-]\S*)", " ".join(line))
+            if pulled and _known(pulled.group(1)):
+                return msgspec.structs.replace(engine, model=from_reference(f"ollama://{pulled.group(1)}"))
+    return engine
 
 
 def router_of(spec: PodSpec) -> Router | None:
@@ -369,7 +392,7 @@ def _read(kind: _Kind, words: Sequence[str], env: Mapping[str, str], image: str)
     if not version and not _is_hub_name(artifact.source):
         version = image_digest(image)  # weights that come with the image are released with it
     model = Model(name=_known(name), version=_known(version), source=_known(source))
-    return Engine(kind.name, model, _role(flags), _ranks(flags))
+    return Engine(kind.name, model, _role(flags), _ranks(flags), _known(served))
 
 
 def _split(text: str) -> list[str]:

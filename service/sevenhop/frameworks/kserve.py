@@ -135,9 +135,17 @@ def _isvc_part(
         desired=desired,
         minimum=least,
         image=built.image or text(runtime, "image"),
+        canary=_splits_traffic(found, name, part),
         scale=_isvc_scale(found, name, bool(worker)),
     )
     return with_intended_zero(built, stopped)
+
+
+def _splits_traffic(found: Found, name: str, part: dict[str, Any]) -> bool:
+    """Whether requests go to two revisions: a share is stated, or Knative still sends some to the one before."""
+    stated = number(part, "canaryTrafficPercent")
+    shares = [number(row, "percent") for row in rows(status_of(found.obj), "components", name, "traffic")]
+    return (stated is not None and 0 < stated < 100) or sum(bool(share) for share in shares) > 1
 
 
 def _is_live(obj: Controller, name: str) -> bool:

@@ -66,6 +66,8 @@ def from_uri(uri: str) -> Model:
     page = _HUB_PAGE.match(uri)
     if page:
         return Model(name=page["name"], version=page["revision"] or "", source=uri)
+    if scheme in ("hf", "ollama"):
+        path = path.partition("?")[0]  # KubeAI's options: ?insecure=true, ?pull=false
     if scheme == "hf":
         name, _, revision = path.partition("@") if "@" in path else path.partition(":")
         return Model(name=name, version=revision, source=uri)
@@ -73,7 +75,7 @@ def from_uri(uri: str) -> Model:
         return Model(name=image_name(path), version=image_version(path), source=uri)
     if scheme == "ollama":
         name, _, tag = path.partition(":")
-        return Model(name=path, version=tag, source=uri)
+        return Model(name=path, version="" if tag == "latest" else tag, source=uri)
     bucket, _, inside = path.partition("?")[0].strip("/").partition("/")
     segments = [segment for segment in inside.split("/") if segment]
     version = next((s for s in reversed(segments) if _VERSION_SEGMENT.match(s) and not _is_size(s)), "")

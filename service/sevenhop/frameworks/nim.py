@@ -23,7 +23,9 @@ def read(found: Found) -> Reading:
     repository, tag = text(spec, "image", "repository"), text(spec, "image", "tag")
     image = f"{repository}:{tag}" if tag and "@" not in repository else repository
     parallel = table(spec, "multiNode", "parallelism")
-    nodes = max(1, number(parallel, "pipeline") or 1) if table(spec, "multiNode") else 1
+    group = table(spec, "multiNode")
+    # `size` and `gpusPerPod` are the names of the operator's first versions.
+    nodes = max(1, number(parallel, "pipeline") or number(group, "size") or 1) if group else 1
     pod = as_pod_spec(
         {
             "containers": [
@@ -51,6 +53,10 @@ def read(found: Found) -> Reading:
         )  # fmt: skip
         if devices:
             part = msgspec.structs.replace(part, gpus_per_replica=devices * nodes, gpu_resource="gpu.nvidia.com")
+    if group and not part.gpus_per_replica:
+        # Where nobody says how many GPUs a pod gets, the operator gives it as many as tensor parallelism needs.
+        per_pod = max(1, number(parallel, "tensor") or number(group, "gpusPerPod") or 1)
+        part = msgspec.structs.replace(part, gpus_per_replica=per_pod * nodes, gpu_resource="nvidia.com/gpu")
     if flag(spec, "scale", "enabled"):
         least = number(spec, "scale", "hpa", "minReplicas")
         path, note, desired = "spec.scale.hpa.minReplicas", "with maxReplicas", _running(found) or least or 1

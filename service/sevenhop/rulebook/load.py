@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from sevenhop.core.alerts.render import is_well_formed, template_names
+from sevenhop.core.alerts.render import counted_names, is_well_formed, template_names
 from sevenhop.core.alerts.rule import Rule, SeverityPolicy
 from sevenhop.core.alerts.severity import SEVERITY_FACTS
 from sevenhop.core.facts.schema import LABELS, FactSpec, FactType
@@ -293,7 +293,14 @@ def _text_problems(document: Document, written: RuleFile, facts: Mapping[str, Fa
         for name in template_names(template):
             if name not in names:
                 text = f"annotations.{key}: {name!r} is neither a fact of {written.subject} nor a label"
-                problems.append(Problem(document.path, line, "rule-template", text + did_you_mean(name, names)))
+                hint = did_you_mean(name, names)
+                if "(" in name:
+                    hint = "; a count is written count(fact, 'pod'), or count(fact, 'man', 'men')"
+                problems.append(Problem(document.path, line, "rule-template", text + hint))
+        for name in counted_names(template):
+            if name in names and (name not in facts or facts[name].type is not FactType.INT):
+                text = f"annotations.{key}: {name} is no whole number, so it cannot be counted"
+                problems.append(Problem(document.path, line, "rule-template", text))
     return problems
 
 

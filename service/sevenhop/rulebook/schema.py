@@ -112,7 +112,8 @@ class RuleFile(Model):
         "component.intended_zero, where the subject sees them. `[]` for none.",
     )
     annotations: dict[Slug | Annotated[str, StringConstraints(pattern=r"^[a-z_]+$")], Text] = Field(
-        description="Texts with `{{ fact or label }}`; `summary` is required."
+        description="Texts with `{{ fact or label }}`; `{{ count(fact, 'pod') }}` is a number with its noun, 1 pod or "
+        "3 pods (a third word for a plural that English does not make by rule); `summary` is required."
     )
     playbook: Slug | None = Field(default=None, description="What may be done about it.")
     description: Annotated[str, StringConstraints(strip_whitespace=True, min_length=40)] = Field(

@@ -38,7 +38,7 @@ from sevenhop.runtime.answers import (
     silence_of,
 )
 from sevenhop.runtime.clock import Clock
-from sevenhop.runtime.control_path import SOCKET
+from sevenhop.runtime.control_path import SOCKET, way_to_door
 
 Doctor = Callable[[], dict[str, Any]]
 Audit = Callable[[], dict[str, Any]]
@@ -95,7 +95,8 @@ class Control:
         # The default would wait a minute for an answer that nobody reads any more.
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
         await self._runner.setup()
-        await web.UnixSite(self._runner, str(path)).start()
+        with way_to_door(folder) as way:
+            await web.UnixSite(self._runner, way).start()
         path.chmod(0o600)
 
     async def close(self) -> None:

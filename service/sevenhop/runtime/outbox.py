@@ -33,6 +33,7 @@ from sevenhop.channels.channel import (
 from sevenhop.core.effects import CLUSTER, Act, Effect, Notify, Row
 from sevenhop.core.events import Event, Outcome, SourceChanged, StepDone, StepResult, SyncState
 from sevenhop.core.facts.source import OUTBOX
+from sevenhop.core.words import counted, inflected
 from sevenhop.runtime.acting import Acting
 from sevenhop.runtime.clock import Clock
 from sevenhop.stores.store import Parcel, Store, StoreBusyError, UnreadableStepError
@@ -117,8 +118,8 @@ class Outbox:
         """Deliver until cancelled."""
         for name, count in self.unclaimed().items():
             log.error(
-                "receiver %s is no longer configured, and %d messages wait for it; add it again or they stay",
-                name, count,
+                "receiver %s is no longer configured, and %s for it; add it again, or nothing of that is told",
+                name, f"{counted(count, 'message')} {inflected(count, 'waits', 'wait')}",
             )  # fmt: skip
         await self._tell_state()
         if self._emit is not None and (answers := self._store.answers()):

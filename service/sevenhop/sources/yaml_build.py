@@ -72,7 +72,8 @@ def build(text: str) -> Iterator[tuple[Any, dict[int, int]]]:
     Each document of `text`, with the line (from 0) at which each mapping in it begins, by the mapping's `id`.
 
     Raises:
-        yaml.YAMLError: Broken YAML, an unknown tag, or aliases that do not end or make it too large.
+        yaml.YAMLError: Broken YAML, a key twice in one mapping (as kubectl refuses it), an unknown tag, or aliases that
+            do not end or make it too large.
         RecursionError: Nested too deeply.
     """
     builder = _Builder(_Loader(text))
@@ -149,7 +150,11 @@ class _Builder:
             if key == "<<" and type(event) is ScalarEvent and event.implicit[0]:
                 merged += value if isinstance(value, list) else [value]
             else:
-                data[key if isinstance(key, str) else self._key(key, event)] = value
+                if not isinstance(key, str):
+                    key = self._key(key, event)
+                if key in data:
+                    raise BuildError(f"the key {key} appears twice", event)
+                data[key] = value
         for more in merged:
             if not isinstance(more, dict):
                 raise BuildError("expected mappings to merge", start)

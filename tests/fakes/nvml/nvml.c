@@ -1,6 +1,6 @@
 /*
- * A double of libnvidia-ml.so.1 for tests: what it says is in a text file, named by SEVENHOP_FAKE_NVML and read again at
- * each call, so that a test changes a GPU by writing the file.
+ * A double of libnvidia-ml.so.1 for tests: what it says is in a text file, named by SEVENHOP_FAKE_NVML and looked at again
+ * at each call, so that a test changes a GPU by replacing the file.
  *
  *     driver 550.54.15
  *     gpu 0 uuid=GPU-… name=NVIDIA_H100_80GB_HBM3 pci=00000000:3B:00.0 used=100 total=81559 util=40 power=300000 temp=50
@@ -13,9 +13,13 @@
  * What a GPU's line does not name is NOT_SUPPORTED.  With -DOLD the functions that came after R470 are left out.
  * Signatures and numbers: https://docs.nvidia.com/deploy/nvml-api.
  */
+#include <libgen.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef int ret_t;
@@ -34,15 +38,51 @@ static device_t *device(int gpu, int slot) {
     return found;
 }
 
+/* Of each thread, so that none waits for another: what the file held when it was last read. */
+static __thread char *text;
+static __thread struct stat as_read;
+
+static int is_as_read(const struct stat *now) {
+    return now->st_ino == as_read.st_ino && now->st_size == as_read.st_size && now->st_mtim.tv_sec == as_read.st_mtim.tv_sec
+        && now->st_mtim.tv_nsec == as_read.st_mtim.tv_nsec && now->st_ctim.tv_sec == as_read.st_ctim.tv_sec
+        && now->st_ctim.tv_nsec == as_read.st_ctim.tv_nsec;
+}
+
+/* The file's text as it is now, read again only if it was replaced: a bench of the agent counts what we use too. */
+static const char *current(void) {
+    const char *path = getenv("SEVENHOP_FAKE_NVML");
+    FILE *file;
+    struct stat now;
+    size_t size;
+    if (!path || stat(path, &now)) return NULL;
+    if (text && is_as_read(&now)) return text;
+    free(text);
+    text = NULL;
+    if (!(file = fopen(path, "r"))) return NULL;
+    if (!fstat(fileno(file), &as_read) && (text = malloc((size_t)as_read.st_size + 1))) {
+        size = fread(text, 1, (size_t)as_read.st_size, file);
+        text[size] = 0;
+    }
+    fclose(file);
+    return text;
+}
+
+/* Copies one line, with its end; returns where the next begins, NULL if there was none. */
+static const char *next_line(const char *at, char *line) {
+    size_t n;
+    if (!at || !*at) return NULL;
+    n = strcspn(at, "\n");
+    n += at[n] == '\n';
+    snprintf(line, WIDE, "%.*s", (int)n, at);
+    return at + n;
+}
+
 /* The line that begins with `head`, in `line`; 0 if there is none. */
 static int find(const char *head, char *line) {
-    const char *path = getenv("SEVENHOP_FAKE_NVML");
-    FILE *file = path ? fopen(path, "r") : NULL;
-    int found = 0;
-    if (!file) return 0;
-    while (!found && fgets(line, WIDE, file)) found = !strncmp(line, head, strlen(head));
-    fclose(file);
-    return found;
+    const char *at = current();
+    while ((at = next_line(at, line)))
+        if (!strncmp(line, head, strlen(head))) return 1;
+    return 0;
 }
 
 static int line_of(const device_t *d, char *line) {
@@ -247,22 +287,18 @@ typedef struct { device_t *device; unsigned long long type, data; unsigned gi, c
 typedef struct { unsigned gpus; long long told; } set_t;
 
 static long long next_event(set_t *set, event_t *out) {
-    const char *path = getenv("SEVENHOP_FAKE_NVML");
-    FILE *file = path ? fopen(path, "r") : NULL;
+    const char *at = current();
     char line[WIDE];
     long long serial = 0, last = 0;
     int gpu;
     unsigned long long type, data;
-    if (!file) return 0;
-    while (fgets(line, WIDE, file)) {
+    while ((at = next_line(at, line))) {
         if (sscanf(line, "event %lld %d %llu %llu", &serial, &gpu, &type, &data) != 4) continue;
         last = serial > last ? serial : last;
         if (!out || serial <= set->told || !(set->gpus >> gpu & 1)) continue;
         *out = (event_t){device(gpu, -1), type, data, 0xFFFFFFFF, 0xFFFFFFFF};
-        fclose(file);
         return set->told = serial;
     }
-    fclose(file);
     return out ? 0 : last;
 }
 
@@ -288,16 +324,37 @@ ret_t nvmlDeviceRegisterEvents(device_t *d, unsigned long long types, set_t *set
     if (!r) set->gpus |= 1u << d->gpu;
     return r;
 }
+/* Tells when the file is replaced; -1 if that cannot be told. */
+static int watch(void) {
+    const char *path = getenv("SEVENHOP_FAKE_NVML");
+    char folder[WIDE];
+    int fd = inotify_init1(IN_CLOEXEC);
+    snprintf(folder, sizeof folder, "%s", path ? path : "");
+    if (fd >= 0 && inotify_add_watch(fd, dirname(folder), IN_MOVED_TO) >= 0) return fd;
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
+/* Sleeps like the driver's: who waits costs nothing. */
 ret_t nvmlEventSetWait_v2(set_t *set, event_t *out, unsigned timeout_ms) {
     unsigned waited;
     char line[WIDE];
     long long n;
-    int gpu;
-    for (waited = 0; waited <= timeout_ms; waited += 20) {
-        if (next_event(set, out)) return OK;
+    int gpu, is_replaced;
+    for (waited = 0; waited <= timeout_ms;) {
+        struct pollfd changes = {watch(), POLLIN, 0}; /* before the look, so that nothing is missed in between */
+        if (next_event(set, out)) {
+            if (changes.fd >= 0) close(changes.fd);
+            return OK;
+        }
         for (gpu = 0; gpu < GPUS; gpu++)
-            if (set->gpus >> gpu & 1 && line_of(device(gpu, -1), line) && number(line, "lost", &n) && n) return LOST;
-        usleep(20000);
+            if (set->gpus >> gpu & 1 && line_of(device(gpu, -1), line) && number(line, "lost", &n) && n) {
+                if (changes.fd >= 0) close(changes.fd);
+                return LOST;
+            }
+        is_replaced = poll(&changes, 1, changes.fd < 0 ? 20 : (int)timeout_ms) > 0;
+        if (changes.fd >= 0) close(changes.fd);
+        waited += is_replaced || changes.fd < 0 ? 20 : timeout_ms + 1;
     }
     return TIMED_OUT;
 }

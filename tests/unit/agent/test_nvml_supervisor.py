@@ -99,6 +99,29 @@ async def test_it_is_left_alone_for_a_while_and_then_answers(node: Node) -> None
     assert [each.error for each in (await node.nvml.read()).readings] == ["", "", ""]
 
 
+async def test_who_is_left_alone_takes_nobody_else_s_answer(node: Node) -> None:
+    """All GPUs are asked in one go; one in the middle that hung before is asked among them again, in its place."""
+    node.does("hang 1")
+    await node.nvml.read()
+    for again in (False, True):
+        node.does("")
+        if again:
+            node.nvml._hung[1].again_at = 0.0
+        read = await node.nvml.read()
+        assert [each.uuid for each in read.readings if not each.error] == (
+            ["GPU-0", "GPU-1", "GPU-2"] if again else ["GPU-0", "GPU-2"]
+        )
+        assert read.minors == ({"GPU-0": 0, "GPU-1": 1, "GPU-2": 2} if again else {"GPU-0": 0, "GPU-2": 2})
+
+
+async def test_a_process_that_ends_after_some_answers(node: Node) -> None:
+    """What it had answered counts, and the rest is asked of the next one."""
+    await node.nvml.read()
+    node.does("die 1")
+    read = await node.nvml.read()
+    assert [each.uuid for each in read.readings if not each.error] == ["GPU-0", "GPU-2"]
+
+
 async def test_a_gpu_that_could_never_be_named(node: Node) -> None:
     """Which one hangs is not known, so the sample is not whole: nobody may conclude that it is gone."""
     node.does("hang 1")

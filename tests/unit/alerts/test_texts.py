@@ -72,11 +72,38 @@ def test_render(template: str, text: str) -> None:
     assert render(template, labels, values) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        pytest.param(0, "0 pods of 0 policies", id="none"),
+        pytest.param(1, "1 pod of 1 policy", id="one"),
+        pytest.param(3, "3 pods of 3 policies", id="many"),
+        pytest.param(STALE, "an unknown number of pods of an unknown number of policies", id="unknown"),
+        pytest.param(True, "an unknown number of pods of an unknown number of policies", id="no number"),
+    ],
+)
+def test_a_count_agrees_with_its_noun(value: FactValue | Unknown, text: str) -> None:
+    """
+    One and many read right, and what cannot be counted is not given a number.
+    """
+    template = "{{ count(component.failing, 'pod') }} of {{count( component.failing , 'policy' )}}"
+
+    assert render(template, {}, {"component.failing": value}) == text
+
+
+def test_a_count_may_name_its_plural() -> None:
+    """
+    Where the rules of English do not make it.
+    """
+    assert render("{{ count(n, 'man', 'men') }}, {{ count(m, 'man', 'men') }}", {}, {"n": 2, "m": 1}) == "2 men, 1 man"
+
+
 def test_text_from_the_cluster_is_no_template() -> None:
     """
     What is filled in is not filled again.
     """
     assert render("{{ a }} {{ b }}", {"a": "{{ b }}", "b": "secret"}, {}) == "{{ b }} secret"
+    assert render("{{ a }}", {"a": "{{ count(n, 'pod') }}"}, {"n": 3}) == "{{ count(n, 'pod') }}"
 
 
 @pytest.mark.parametrize(("template", "ok"), [("{{ a }}", True), ("{{ a }", False), ("a }}", False), ("{ a }", True)])

@@ -249,7 +249,7 @@ async def test_the_audit_trail(service: Service, tmp_path: Path, capsys: pytest.
     export.write_text(capsys.readouterr().out)
 
     assert main(["audit", "verify", str(export)]) == 0
-    assert "1 records, chain ok" in capsys.readouterr().out
+    assert "1 record, chain ok" in capsys.readouterr().out
     whole = export.read_text()
     export.write_text(whole.replace("kim", "jim"))
     assert main(["audit", "verify", str(export)]) == 1

@@ -11,7 +11,7 @@ from sevenhop.core.facts.pod import failure_class
 from sevenhop.core.facts.schema import Unknown, UnknownReason
 from sevenhop.core.facts.workload import gang_incomplete, operator_says_ready
 from sevenhop.core.hops.diagnosis import Category, Confidence, Diagnosis
-from sevenhop.core.inventory.rows import PodRow, pod_row
+from sevenhop.core.inventory.rows import PodRow, pod_row, shape_of
 from sevenhop.core.inventory.workloads import Component, Membership
 from sevenhop.core.subject import Hop
 from tests.builders import at, pod
@@ -24,10 +24,11 @@ def why(cause: str, category: Category = Category.RESOURCE, hop: Hop = Hop.SCHED
 def row(
     name: str, *, group: str = "", pending: Diagnosis | None = None, failure: Diagnosis | None = None, **changes: Any
 ) -> PodRow:
+    made = pod(name, **changes)
     return pod_row(
-        pod(name, **changes),
+        made,
+        shape_of(made, {}),
         Membership(("prod", "w"), "c", group=group),
-        {},
         pending=pending,
         failure=failure,
         restarts=0,

@@ -429,3 +429,20 @@ def test_a_claim_that_only_events_tell_of(reason: str, kind: str, message: str) 
     assert found(event("PersistentVolumeClaim", reason, message) | {"type": kind}) == [
         ("PersistentVolumeClaim", "gone", "pvc-unbound")
     ]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"type": "Failed", "status": "True", "reason": "NIMCacheNotFound", "message": "NIMCache c not found"},
+        {"type": "Ready", "status": "False", "reason": "pods_not_ready", "message": "NIMCache c not found"},
+    ],
+)
+def test_a_failed_state_is_told_with_its_condition(condition: Doc) -> None:
+    """ "state Failed" helps nobody; the condition beside it says what."""
+    objects = Objects()
+    graph = custom(DGD, spec={}, status={"state": "failed", "conditions": [condition]})
+    objects.put("DynamoGraphDeployment.nvidia.com", read("DynamoGraphDeployment.nvidia.com", graph))
+    (finding,) = findings(objects)
+
+    assert "NIMCache c not found" in finding.diagnosis.summary

@@ -7,10 +7,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sevenhop.core.hops.diagnosis import Diagnosis
+from sevenhop.core.hops.scheduling import why_pending
 from sevenhop.core.inventory.objects import Key, Objects
 from sevenhop.core.placement.cluster import Cluster
 from sevenhop.core.placement.evaluation import class_of, evaluate
 from sevenhop.core.placement.fit import fits
+from sevenhop.core.placement.preemption import Preemption, preempt
 from tests.placement_builders import add, node, pod, the_pod, world
 
 ZONE = "topology.kubernetes.io/zone"
@@ -110,6 +113,38 @@ def test_updates_one_by_one_lead_to_what_a_rebuild_finds(steps: list[tuple[str, 
     assert _answers(cluster) == _answers(Cluster(objects))
     assert set(cluster.pending) == set(Cluster(objects).pending)
     assert cluster.residents.lowest_priority() == Cluster(objects).residents.lowest_priority()
+
+
+FULL = [node(name, gpus=4, labels={ZONE: "a"}) for name in NAMES]
+HOLDERS = [pod(f"p{n}", on=on, gpus=4, priority=rank) for n, on, rank in ((1, "n1", 1), (2, "n2", 2), (3, "n3", 1))]
+RANKS = tuple(pod(f"rank-{rank}-{gpus}", gpus=gpus, priority=rank) for rank in (0, 1, 2) for gpus in (4, 8))
+
+
+def _verdicts(cluster: Cluster) -> dict[str, tuple[Preemption, Diagnosis]]:
+    out = {}
+    for each in RANKS:
+        found = cluster.objects.pods()[("prod", each["metadata"]["name"])]
+        room = preempt(cluster, found, evaluate(cluster, class_of(cluster, found)))
+        out[found.metadata.name] = (room, why_pending(cluster, found))
+    return out
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(changes, max_size=10))
+def test_pods_of_one_class_share_a_verdict_that_is_each_one_s_own(steps: list[tuple[str, Any]]) -> None:
+    """What is kept for all priorities of a class is what each pod would be told alone, in a cluster built anew."""
+    objects = world(*RANKS, *FULL, *HOLDERS)
+    cluster = Cluster(objects)
+    for step in steps:
+        _apply(objects, cluster, step)
+        _verdicts(cluster)
+    told = _verdicts(cluster)
+    for each in RANKS:
+        name = each["metadata"]["name"]
+        anew = Cluster(objects)
+        found = the_pod(objects, name)
+        room = preempt(anew, found, evaluate(anew, class_of(anew, found)))
+        assert told[name] == (room, why_pending(Cluster(objects), found))
 
 
 @settings(max_examples=60, deadline=None)

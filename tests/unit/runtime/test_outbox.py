@@ -181,7 +181,7 @@ async def test_messages_for_a_receiver_that_is_gone_stay_and_are_named(
         await until(lambda: slack.delivered != [])
         assert outbox.unclaimed() == {"pager": 1}
 
-    assert "receiver pager is no longer configured, and 1 messages wait for it" in caplog.text
+    assert "receiver pager is no longer configured, and 1 message waits for it" in caplog.text
     assert store.receivers() == ["pager"]
 
 

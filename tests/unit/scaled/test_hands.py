@@ -14,7 +14,7 @@ import pytest
 from sevenhop.actions.transport import AnsweredError, LostAnswerError, NotSentError
 from sevenhop.runtime.codec import MOST_BYTES, Answered, encode, read
 from sevenhop.runtime.scaled import hands
-from sevenhop.runtime.scaled.hands import ORDER_LIVES, Hands, Order, RemoteTransport, Waiting
+from sevenhop.runtime.scaled.hands import GONE_AFTER_S, ORDER_LIVES, Hands, Heard, Order, RemoteTransport, Waiting
 from sevenhop.runtime.scaled.topics import topics_of
 from sevenhop.settings_scaled import KafkaSettings
 
@@ -108,6 +108,111 @@ async def test_an_edge_that_does_not_answer_leaves_it_in_doubt(monkeypatch: pyte
     transport = RemoteTransport("prod", lose, Waiting(), lambda: NOON)
     with pytest.raises(LostAnswerError, match="did not answer"):
         await transport.send("GET", "/api/v1/nodes", {})
+
+
+class Ear:
+    """How an edge is heard, while a request waits for its answer."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **times: float) -> None:
+        monkeypatch.setattr(hands, "LOOK_S", 0.01)
+        for name, seconds in times.items():
+            monkeypatch.setattr(hands, name, seconds)
+        self.heard = Heard(silent_s=0.0, term=7)
+        self.waiting = Waiting()
+        self.sent: list[Order] = []
+        self.transport = RemoteTransport("prod", self.send, self.waiting, lambda: NOON, lambda: self.heard)
+
+    async def send(self, _cluster: str, order: Order) -> None:
+        self.sent.append(order)
+
+    async def ask(self) -> bytes:
+        return await self.transport.send("PATCH", "/apis/apps/v1/x", {}, body=b"[]")
+
+    async def waits(self) -> asyncio.Task[bytes]:
+        """A request that was sent, and is not answered."""
+        asked = asyncio.create_task(self.ask())
+        await asyncio.sleep(0.05)
+        assert self.sent
+        assert not asked.done()
+        return asked
+
+    def answer(self) -> None:
+        self.waiting.answered(Answered(at=NOON, request_id=self.sent[-1].request_id, outcome="good", body=b"{}"))
+
+
+async def test_an_edge_that_has_died_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once its Lease is out nobody answers: what became of it stays in doubt, and it was sent once."""
+    ear = Ear(monkeypatch)
+    asked = await ear.waits()
+    ear.heard = Heard(silent_s=GONE_AFTER_S + 0.5, term=7)
+    with pytest.raises(LostAnswerError, match=r"the edge of prod has said nothing for 8 s: .*; look at its pods; "):
+        async with asyncio.timeout(2):
+            await asked
+    assert len(ear.sent) == 1
+
+
+async def test_nothing_is_sent_to_an_edge_that_has_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then it is certain that nothing was done."""
+    ear = Ear(monkeypatch)
+    ear.heard = Heard(silent_s=60.0, term=7)
+    with pytest.raises(NotSentError, match=r"has said nothing for 60 s: .*look at its pods; nothing was sent"):
+        await ear.ask()
+    assert ear.sent == []
+
+
+async def test_an_edge_that_comes_back_in_time_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as its Lease may be its own, silence is no end; afterwards it is heard again."""
+    ear = Ear(monkeypatch)
+    asked = await ear.waits()
+    ear.heard = Heard(silent_s=GONE_AFTER_S, term=7)
+    await asyncio.sleep(0.05)
+    assert not asked.done()
+    ear.heard = Heard(silent_s=0.0, term=7)
+    await asyncio.sleep(0.05)
+    ear.answer()
+    assert await asked == b"{}"
+    assert len(ear.sent) == 1
+
+
+async def test_an_answer_that_is_there_counts_however_silent_it_became_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was done is not called lost."""
+    ear = Ear(monkeypatch)
+    asked = await ear.waits()
+    ear.answer()
+    ear.heard = Heard(silent_s=60.0, term=7)
+    assert await asked == b"{}"
+
+
+async def test_another_edge_has_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It never heard what was ordered before it listened: that is said after a moment, not after all the time."""
+    ear = Ear(monkeypatch, OTHERS_ORDERS_S=0.1)
+    asked = await ear.waits()
+    ear.heard = Heard(silent_s=0.0, term=8)
+    with pytest.raises(LostAnswerError, match="another edge of prod took over"):
+        async with asyncio.timeout(2):
+            await asked
+
+
+async def test_another_edge_that_heard_the_order_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have listened before it spoke."""
+    ear = Ear(monkeypatch, OTHERS_ORDERS_S=1.0)
+    asked = await ear.waits()
+    ear.heard = Heard(silent_s=0.0, term=8)
+    await asyncio.sleep(0.05)
+    ear.answer()
+    assert await asked == b"{}"
+
+
+async def test_the_first_word_of_an_edge_is_no_change_of_hands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that has just begun has heard of no term yet."""
+    ear = Ear(monkeypatch, OTHERS_ORDERS_S=0.05)
+    ear.heard = Heard(silent_s=0.0, term=0)
+    asked = await ear.waits()
+    ear.heard = Heard(silent_s=0.0, term=8)
+    await asyncio.sleep(0.15)
+    assert not asked.done()
+    ear.answer()
+    assert await asked == b"{}"
 
 
 @pytest.mark.parametrize(

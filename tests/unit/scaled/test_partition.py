@@ -105,9 +105,9 @@ class Works:
 
 @asynccontextmanager
 async def works(
-    *, stored: int, end: int, strange: Mapping[int, tuple[str, Event]] | None = None, refuses: str = ""
+    *, stored: int | None, end: int, strange: Mapping[int, tuple[str, Event]] | None = None, refuses: str = ""
 ) -> AsyncIterator[Works]:
-    """Rebuilt from a stored place in the objects, with records behind it that the stream has yet to bring."""
+    """Rebuilt from a stored place in the objects (or from nothing), with records behind it that are yet to come."""
     desk = DeskSettings(receivers=("slack",))
     remediation = RemediationSettings(playbooks={PLAYBOOK.id: PLAYBOOK})
     parts = Parts(
@@ -116,7 +116,8 @@ async def works(
         clock=Clock(),
         silence=timedelta(minutes=1),
     )
-    fence, stream = Memory({OBJECTS: stored, SIGNALS: 0}), Stream({OBJECTS: end, SIGNALS: 100})
+    offsets = {OBJECTS: stored, SIGNALS: 0} if stored is not None else {}
+    fence, stream = Memory(offsets), Stream({OBJECTS: end, SIGNALS: 100})
     stream.strange |= strange or {}
     stream.refuses.add(refuses)
     partition = Partition(0, fence, TOPICS, parts, stream)  # type: ignore[arg-type]

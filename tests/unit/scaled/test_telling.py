@@ -112,6 +112,21 @@ async def test_a_new_cluster_is_told_of_at_once() -> None:
         await asyncio.gather(running, return_exceptions=True)
 
 
+async def test_partitions_whose_clusters_are_all_told_of() -> None:
+    """Also one without any; after Redis forgot, none is until its worker has told again."""
+    redis, served = Memory(), [0]
+    telling = Telling(redis, lambda: [cell("2")], lambda: NOON, lambda: served)  # type: ignore[arg-type]
+    assert await telling.untold(3) == [0, 1, 2]
+    await telling.tell()
+    assert await telling.untold(3) == [1, 2]
+    assert await telling.clusters() == {"2"}
+    served.append(1)
+    redis.fields.clear()
+    assert await telling.untold(3) == [0, 1, 2]
+    await telling.tell()
+    assert await telling.untold(3) == [2]
+
+
 async def test_what_is_read_of_one_listing() -> None:
     """Only that listing leaves Redis: the others may be large."""
     redis = Memory()

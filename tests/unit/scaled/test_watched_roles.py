@@ -25,7 +25,7 @@ from sevenhop.sources.gpu_push.receiver import STATUS, _answer
 from sevenhop.sources.gpu_push.senders import Refusal
 from sevenhop.telemetry.levels import Sample
 from sevenhop.telemetry.settings import TelemetrySettings
-from sevenhop.telemetry.table import METRICS, OTHER, DeadLetterReason, DeliveryOutcome
+from sevenhop.telemetry.table import METRICS, OTHER, DeadLetterReason, DeliveryOutcome, HeartbeatOutcome
 from sevenhop.telemetry.times import StepTimes
 from tests.builders import NOON, at
 from tests.testbed.ports import free_ports
@@ -168,6 +168,43 @@ async def test_a_replica_that_waits_says_little() -> None:
 
     assert {"sevenhop_edge_stalled", "sevenhop_heartbeat_configured"} <= working
     assert waiting == {"sevenhop_leading": 0, "sevenhop_edge_events_sent_total": 40}
+
+
+async def test_both_roles_in_one_process_have_one_heartbeat_to_look_at() -> None:
+    """No series stands for two things, which a page would add up; the heartbeat that is missing longest is shown."""
+    clock = Clock()
+    process, its = watching(worker(p0=partition(cell("eu"))), clock, heartbeat={"url": "http://127.0.0.1:1/"})
+    edge: WatchedEdge = process.edge("eu", None)
+    edge.begin(SimpleNamespace(sent=0, buffered=0, stalled=""), SimpleNamespace(status=list), ())  # type: ignore[arg-type]
+    shown = []
+    for of_worker, of_edge in ((None, None), (at(5), None), (at(5), at(3)), (at(5), at(9))):
+        its.heartbeat.last_success_at, edge.heartbeat.last_success_at = of_worker, of_edge
+        found = [(name, labels) for name, labels, _ in await process.samples() if name != "sevenhop_pod_info"]
+        assert len(found) == len(set(found))
+        shown.append([number for name, _, number in await process.samples() if "heartbeat" in name])
+
+    assert shown == [[1.0, last] for last in (0.0, 0.0, at(3).timestamp(), at(5).timestamp())]
+
+
+@pytest.mark.parametrize("part", ["worker", "edge"])
+async def test_a_process_beats_for_all_of_its_parts(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one of them is not well neither heartbeat is sent: who listens cannot tell them apart."""
+    made, edge = worker(p0=partition()), SimpleNamespace(sent=0, buffered=0, stalled="")
+    process, its = watching(made, heartbeat={"url": "http://127.0.0.1:1/"})
+    watched: WatchedEdge = process.edge("eu", None)
+    watched.begin(edge, SimpleNamespace(status=list), ())  # type: ignore[arg-type]
+    both = (its.heartbeat, watched.heartbeat)
+    for heartbeat in both:
+        monkeypatch.setattr(heartbeat, "_post", _taken)
+    before = [await heartbeat.beat() for heartbeat in both]
+    (made if part == "worker" else edge).stalled = "no answer"
+
+    assert before == [HeartbeatOutcome.SENT] * 2
+    assert [await heartbeat.beat() for heartbeat in both] == [HeartbeatOutcome.WITHHELD] * 2
+
+
+async def _taken(_address: str) -> str:
+    return ""
 
 
 def test_every_refusal_of_samples_has_its_word() -> None:

@@ -30,13 +30,15 @@ class Takes:
     def __init__(self) -> None:
         self.number = NUMBER
         self.is_ready = True
-        self.next = {TOPICS.objects: 5}
+        self.next = {TOPICS.objects: 5, TOPICS.signals: 5}
         self.skipped: set[tuple[str, int]] = set()
         self.taken: list[int] = []
+        self.events: list[Event | None] = []
 
     async def put(self, item: Incoming) -> None:
         self.next[item.topic] = item.offset + 1
         self.taken.append(item.offset)
+        self.events.append(item.event)
 
 
 def record(offset: int) -> Any:
@@ -83,6 +85,14 @@ async def test_what_was_taken_is_not_taken_again(worker: Worker, partition: Take
 
 NOON = datetime(2026, 11, 30, tzinfo=UTC)
 STOP = SwitchSet(at=NOON, request_id="r1", person=Person(id="slack:U-ann"), is_on=True)
+
+
+async def test_a_stop_that_is_kept_is_not_taken_for_a_new_one(worker: Worker, partition: Takes) -> None:
+    """The topic of objects brings it after whoever has resumed since; a decision comes by that of signals."""
+    stop = SimpleNamespace(offset=5, key=b"prod|switch||", value=encode("prod", STOP).value, headers=[])
+    await worker.take(TOPICS.objects, NUMBER, stop)
+    await worker.take(TOPICS.signals, NUMBER, stop)
+    assert partition.events == [None, STOP]
 
 
 @pytest.mark.parametrize(("event", "told"), [(STOP, ["r1"]), (Tick(at=NOON), [])], ids=["decision", "tick"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from heapq import heapify, heappop, heappush
+from operator import is_
 
 import msgspec
 
@@ -30,6 +31,7 @@ MOST_AT_ONCE = 20
 """A rule that is new in a running service and true of more subjects than this is told as one digest."""
 
 _STALE_WAKES = 1_000
+_MOST_KINDS = 4_096
 
 _Seen = list[FactValue | Unknown | None]
 
@@ -69,19 +71,21 @@ class _Plan:
             for name in rule.reads | ({rule.since} if rule.since else set()):
                 watched.setdefault(name, []).append(rule)
         self.names = tuple(sorted(watched))
-        self.by_position = tuple(tuple(watched[name]) for name in self.names)
+        self._by_position = tuple(tuple(watched[name]) for name in self.names)
+        self._by_positions: dict[tuple[int, ...], tuple[Rule, ...]] = {}  # most changes are of a few kinds
 
     def affected(self, before: _Seen | None, after: _Seen) -> Iterable[Rule]:
         if before is None:
             return self.rules
-        if before == after:
-            return ()
-        hit: dict[str, Rule] = {}
-        for old, new, rules in zip(before, after, self.by_position, strict=True):
-            if old is not new and old != new:
-                for rule in rules:
-                    hit[rule.id] = rule
-        return hit.values()
+        other = [at for at, same in enumerate(map(is_, before, after)) if not same]
+        moved = tuple([at for at in other if before[at] != after[at]])
+        found = self._by_positions.get(moved)
+        if found is None:
+            hit = {rule.id: rule for at in moved for rule in self._by_position[at]}
+            if len(self._by_positions) >= _MOST_KINDS:
+                self._by_positions.clear()
+            found = self._by_positions[moved] = tuple(hit.values())
+        return found
 
 
 class AlertBook:
@@ -277,8 +281,12 @@ class AlertBook:
         after: _Seen = [get(name) for name in plan.names]
         affected = plan.affected(self._seen.get(subject), after)
         self._seen[subject] = after
+        is_quiet = subject not in self._active and not self._digests and not self._broken
         for rule in affected:
-            self._step(rule, subject, facts, rule.evaluate(facts), changes, now)
+            found = rule.evaluate(facts)
+            if is_quiet and found.verdict is Verdict.FALSE:
+                continue  # as nearly always: there is nothing that could end
+            self._step(rule, subject, facts, found, changes, now)
         if subject not in self._active:
             return
         stepped = {rule.id for rule in affected}

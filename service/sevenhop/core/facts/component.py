@@ -186,7 +186,7 @@ SPECS: tuple[FactSpec, ...] = (
     _row(
         name="component.canary",
         type=FactType.BOOL,
-        doc="Two versions on purpose: the workload is annotated sevenhop.dev/canary.",
+        doc="Two versions on purpose: annotated sevenhop.dev/canary, or traffic that its framework splits.",
         source="the workload's root",
         not_applicable=False,
     ),
@@ -238,10 +238,11 @@ def derive(
         minimum: Stated by policy or a PodDisruptionBudget; None where they are silent.
         pods_unknown, root_unknown: Why pods, or the workload's root, cannot be seen; facts from them are then this.
     """
-    waiting = sorted((row for row in rows if row.waiting), key=_age)  # where none can be told, the oldest says why
+    waiting = [row for row in rows if row.waits_since is not None and row.waiting]
+    waiting.sort(key=_age)  # where none can be told, the oldest says why
     failing = [row for row in rows if row.failure is not None and not row.waiting]
     ready_pods = [row for row in rows if row.ready]
-    ready = ready_replicas(part, rows)
+    ready = ready_replicas(part, ready_pods)
     desired: int | Unknown = NO_COUNT if part.desired is None else part.desired
     if isinstance(desired, Unknown) and part.intended_zero:
         desired = 0
@@ -285,7 +286,7 @@ def ready_replicas(part: Component, rows: Sequence[PodRow]) -> int:
     """Replicas of which all pods are ready; pods without a group are counted off in full replicas."""
     size = max(1, part.pods_per_replica)
     if size == 1:
-        return sum(1 for row in rows if row.ready)
+        return len([row for row in rows if row.ready])
     groups: Counter[str] = Counter(row.group for row in rows if row.ready)
     ungrouped = groups.pop("", 0)
     return sum(1 for count in groups.values() if count >= size) + ungrouped // size
@@ -308,6 +309,8 @@ def floor(part: Component, desired: int | Unknown, stated: int | None) -> int | 
 
 def waiting_reason(waiting: Sequence[PodRow], missing: Sequence[NotCreated]) -> tuple[str, str] | Unknown:
     """(category, cause) of most waiting pods; unknown only where that of every one is."""
+    if not waiting and not missing:
+        return ("", "")
     votes: Counter[tuple[str, str]] = Counter()
     oldest: dict[tuple[str, str], datetime] = {}
     unknown: Unknown | None = None
@@ -339,6 +342,8 @@ def _vote(
 
 def failure_reason(failing: Sequence[PodRow]) -> Diagnosis | None:
     """The failure of most failing pods, of the oldest pod where two are equal."""
+    if not failing:
+        return None
     votes: Counter[str] = Counter()
     first: dict[str, PodRow] = {}
     for row in failing:
@@ -366,9 +371,8 @@ def surge_blocked(waiting: Sequence[PodRow]) -> bool | Unknown:
 
 def restarts_of(rows: Sequence[PodRow]) -> int | Unknown:
     """Unknown where one pod's is, and the others alone do not settle it: a sum has no part that may be left out."""
-    counts = [row.restarts for row in rows]
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else BEFORE_WE_LOOKED
+    known = [row.restarts for row in rows if row.restarts is not None]
+    return sum(known) if len(known) == len(rows) else BEFORE_WE_LOOKED
 
 
 def _age(row: PodRow) -> tuple[datetime, str]:

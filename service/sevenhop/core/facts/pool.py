@@ -40,7 +40,16 @@ SPECS: tuple[FactSpec, ...] = (
         name="pool.waiting_gpus",
         type=FactType.INT,
         unit="GPUs",
-        doc="GPUs that pending pods of inference workloads ask of this pool.",
+        doc="GPUs that pending pods of inference workloads ask of this pool where GPUs are what keeps them: they are "
+        "taken, split over nodes, bad, not offered, or on their way. Who waits for a cordoned node, a quota, a gate, a "
+        "volume or its own rollout is not among them.",
+    ),
+    _row(
+        name="pool.waiting_on_repair",
+        type=FactType.INT,
+        unit="GPUs",
+        doc="The part of `pool.waiting_gpus` that waits for GPUs which are there and not offered: bad ones, or those "
+        "of a device plugin that is down.",
     ),
     _row(
         name="pool.waiting_tier",
@@ -82,6 +91,7 @@ def derive(
     sums: Sums | None,
     *,
     waiting_gpus: int,
+    waiting_on_repair: int = 0,
     waiting_tier: str,
     reclaimable: int,
     autoscaler: str | Unknown,
@@ -102,6 +112,7 @@ def derive(
         "pool.largest_free_block": sums.largest_free_block() if sums else 0,
         "pool.releasing": sums.releasing if sums else 0,
         "pool.waiting_gpus": waiting_gpus,
+        "pool.waiting_on_repair": waiting_on_repair,
         "pool.waiting_tier": waiting_tier,
         "pool.reclaimable": reclaimable,
     }

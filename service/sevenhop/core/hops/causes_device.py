@@ -96,7 +96,7 @@ DEVICE_CAUSES: dict[str, Cause] = table(
         "gpu-busy-or-exclusive",
         _G,
         Category.DEVICE,
-        "CUDA reports that all devices are busy or unavailable.",
+        "All devices are busy, or unavailable to this program.",
         ("See which process holds the GPU, and its compute mode.",),
     ),
     Cause(

@@ -97,6 +97,16 @@ STARTUP_CAUSES: dict[str, Cause] = table(
         ("Pull again; if it stays, push the image anew or clear the mirror's copy.",),
     ),
     Cause(
+        "image-refused",
+        _P,
+        Category.IMAGE,
+        "A policy of the registry or of the node refuses this image.",
+        (
+            "Read which policy: vulnerabilities, a missing signature, an allow-list.",
+            "Use an image that passes it, or ask its owner for an exception.",
+        ),
+    ),
+    Cause(
         "image-never-pull",
         _P,
         Category.IMAGE,
@@ -352,6 +362,13 @@ STARTUP_CAUSES: dict[str, Cause] = table(
         "The worker waits for the Ray head.",
         ("Look at the head pod and its Service first: the worker is a victim.",),
         _SYMPTOM,
+    ),
+    Cause(
+        "discovery-store-unreachable",
+        _P,
+        Category.DEPENDENCY,
+        "The store through which the workers find each other (etcd, NATS) cannot be reached.",
+        ("Look at the pods and the Service of etcd and NATS first: the worker is a victim.",),
     ),
     Cause(
         "name-resolution",

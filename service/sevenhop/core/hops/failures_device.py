@@ -42,6 +42,7 @@ WORDS: tuple[Words, ...] = (
         (
             r"\bnvrm: xid\b",
             r"\bxid \(pci",
+            "uncorrectable nvlink error",
         ),
     ),
     Words(
@@ -88,6 +89,10 @@ WORDS: tuple[Words, ...] = (
             r"cuda-capable device\(s\) (?:is/are|are|is) busy",
             "devicesunavailable",
             "devices? unavailable: exclusive",
+            "tpu is already in use",
+            "libtpu.{0,40}already in use",
+            "device acquire failed",
+            r"neuron ?core\(s\) not available",
         ),
     ),
     Words(
@@ -136,6 +141,8 @@ WORDS: tuple[Words, ...] = (
             r"driver not loaded\b",
             r"nvidia-container-cli.{0,80}(?:driver error|initialization error: (?:nvml error|cuda error|driver))",
             "couldn'?t communicate with the nvidia driver",
+            r"\bnrt_init failed",
+            "neuron runtime could not be initialized",
             "rm_init_adapter failed",
             "rminitadapter failed",
             "driver error: failed to process request",

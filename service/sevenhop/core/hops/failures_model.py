@@ -289,6 +289,7 @@ WORDS: tuple[Words, ...] = (
                 r"no such file or directory:? '?[^\n']*(?:model|weight|config\.json|generation_config|"
                 r"safetensors|\.bin|\.gguf|checkpoint|snapshots|/mnt/|engine|tokenizer)"
             ),
+            r"(?:\.gguf|\.safetensors|\.bin|config\.json)'? \(?no such file or directory",
             "can'?t load (?:the )?(?:model|config(?:uration)?|image processor|feature extractor) for",
             (
                 r"(?:weights?|model|checkpoint)(?: files?| path| director(?:y|"

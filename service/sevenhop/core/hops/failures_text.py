@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 
 import msgspec
 
@@ -33,6 +33,9 @@ class Context(StrEnum):
     LOG = "log"
 
 
+_OF_CONTAINERS = (Context.LOG, Context.TERMINATED)
+
+
 class FailureClass(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """
     What a text speaks of.
@@ -41,12 +44,14 @@ class FailureClass(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         cause: The row of the published table.
         line: The matching line, masked, at most 200 characters.
         hint: What the numbers in the line advise; empty where they advise nothing.
+        is_warning: The program called it a warning.
     """
 
     cause: Cause
     context: Context
     line: str
     hint: str = ""
+    is_warning: bool = False
 
     @property
     def rank(self) -> tuple[int, int, int]:
@@ -95,9 +100,28 @@ _INFORMATION = re.compile(
     r'|^(?:\w+=(?:"[^"]*"|\S+)\s+){0,4}level=(?i:info|debug|trace)\b'
     r'|^\s*\{.*"(?:level|levelname|severity|lvl)"\s*:\s*"(?i:info|debug|trace)"'
 )
+_WARNING = re.compile(
+    # The same places as above.
+    r"^\W{0,3}(?:\([^)]{0,60}\)\s*)?(?:\[?\d[\d:.\-T ,Z/]{4,30}\]?\s*)?\W{0,4}WARN(?:ING)?\b"
+    r"|^\[?\d[\d:.\-T ,Z/]{4,30}\]?\s*(?:(?!ERROR|FATAL|CRITICAL)[^\s\"'{}]{1,60}\s+){1,4}?WARN(?:ING)?\b"
+    r"|^(?:\[[^\]]{0,60}\]\s*){0,4}\[(?:WARN(?:ING)?|W)\]"
+    r'|^(?:\w+=(?:"[^"]*"|\S+)\s+){0,4}level=(?i:warn(?:ing)?)\b'
+    r'|^\s*\{.*"(?:level|levelname|severity|lvl)"\s*:\s*"(?i:warn(?:ing)?)"'
+    # glog and torch: W1130 06:00:00.123 …; [rank0]:[W1130 …
+    r"|^(?:\[rank\d+\]:)?\[?W\d{4}\b"
+    # Python's own: …/x.py:105: FutureWarning: …
+    r"|^(?:\S{1,300}:\d+: )?(?:User|Future|Runtime|Deprecation|Import|Resource|Pending\w*)?Warning: "
+)
 _NO_FAILURE = re.compile(
     # An engine's whole configuration, and what it tries and does without.
     r"\bserver_args=|\bnon-default args\b|\bArgs \{|\bNamespace\(|\bIgnore import error\b"
+    # What engines and their libraries say at every start, or instead of failing.
+    r"|\b[Ff]all(?:s|ing|en)? ?back(?:s|ing)? to\b|\busing base model tokenizer instead\b|\bwill be ignored\b"
+    r"|\bHF_TOKEN not found, gated models\b|\bdoes not contain any of the following keys to determine\b"
+    r"|\bUnrecognized keys in `rope|\bis preempted by PreemptionMode\b|\bNET/Plugin\b"
+    r"|\bUnable to register cu\w+ factory"
+    r"|\bfailed call to cuInit\b|\bCannot use FA version \d|\bFailed to import from amdsmi\b"
+    r"|\bdestroy_process_group\(\) was not called\b|\bFailed to send usage data\b"
 )
 _KERNEL_LIMIT = re.compile(r"cgroup|inotify|fsnotify", re.IGNORECASE)
 """The kernel says "no space left on device" of these too, and means no disk."""
@@ -131,14 +155,24 @@ def classify_lines(text: str, *, context: Context) -> list[FailureClass]:
         # A sentence that was wrapped.
         whole = _classify_line(" ".join(lines), context)
         found = [whole] if whole else []
+    return _without_warnings(found)
+
+
+def _without_warnings(found: list[FailureClass]) -> list[FailureClass]:
+    """Whoever warns goes on: where a line of another level names a cause, it is not what was warned of before."""
+    if any(not (each.is_warning or each.cause.is_symptom) for each in found):
+        return [each for each in found if not each.is_warning]
     return found
 
 
 def classify_logs(lines: Sequence[str]) -> list[FailureClass]:
     """The lines of a log that say something; lines at level INFO and below only tell of symptoms."""
-    return [match for line in lines[-_MAX_LINES:] for match in classify_lines(line, context=Context.LOG)]
+    return _without_warnings(
+        [match for line in lines[-_MAX_LINES:] for match in classify_lines(line, context=Context.LOG)]
+    )
 
 
+@lru_cache(maxsize=2048)  # what fails says the same again with every update of it
 def _classify_line(line: str, context: Context) -> FailureClass | None:
     line = line[:_MAX_LINE_CHARS]
     if not line.strip():
@@ -149,7 +183,13 @@ def _classify_line(line: str, context: Context) -> FailureClass | None:
         candidates = _relevant(candidates, line, context)
     if candidates:
         cause, match = min(candidates, key=lambda pair: rank(pair[0]))
-        return FailureClass(cause=cause, context=context, line=quote(line, match.start()), hint=_hint(cause.slug, line))
+        return FailureClass(
+            cause=cause,
+            context=context,
+            line=quote(line, match.start()),
+            hint=_hint(cause.slug, line),
+            is_warning=context in _OF_CONTAINERS and _WARNING.match(line) is not None,
+        )
     if context in (Context.EVENT, Context.CONDITION, Context.STATUS):
         return _scheduling(line, context)
     return None
@@ -158,7 +198,7 @@ def _classify_line(line: str, context: Context) -> FailureClass | None:
 def _relevant(
     candidates: list[tuple[Cause, re.Match[str]]], line: str, context: Context
 ) -> list[tuple[Cause, re.Match[str]]]:
-    if context in (Context.LOG, Context.TERMINATED):  # what a container leaves may be the end of its log
+    if context in _OF_CONTAINERS:  # what a container leaves may be the end of its log
         if _NO_FAILURE.search(line):
             return []
         if _INFORMATION.match(line):

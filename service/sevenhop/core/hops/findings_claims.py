@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sevenhop.core.hops.diagnosis import Diagnosis
+from sevenhop.core.hops.failures_quote import clean
 from sevenhop.core.hops.finding import Finding, diagnosis_of, evidence_of
 from sevenhop.core.inventory.objects import Key, Objects
 from sevenhop.core.objects.cluster import Event, PersistentVolumeClaim, StorageClass
@@ -45,7 +46,8 @@ def _why_unbound(
     event = said.get(key)
     if event is not None:
         source = f"event {event.reason}"
-        return diagnosis_of("pvc-unbound", f"Claim {name} is not bound", (evidence_of(source, event.text),))
+        summary = f"Claim {name} is not bound: {clean(event.text)}"
+        return diagnosis_of("pvc-unbound", summary, (evidence_of(source, event.text),))
     class_name = claim.spec.storage_class_name
     found = objects.of(_CLASSES).get(("", class_name)) if class_name else None
     if class_name and found is None and objects.is_known(_CLASSES):

@@ -11,7 +11,7 @@ from sevenhop.core.hops.failures_quote import clean
 from sevenhop.core.hops.failures_text import Context, classify_text
 from sevenhop.core.hops.finding import Finding, diagnosis_of, evidence_of
 from sevenhop.core.hops.findings_claims import TROUBLE
-from sevenhop.core.hops.findings_owners import why_refused
+from sevenhop.core.hops.findings_refusals import is_refusal, refusal_of
 from sevenhop.core.hops.scheduler_text import classify_scheduler_message
 from sevenhop.core.inventory.objects import Objects
 from sevenhop.core.objects.cluster import Event
@@ -54,8 +54,8 @@ def _why(events: list[Event]) -> Diagnosis | None:
             return diagnosis_of("pvc-unbound", summary, (evidence_of(source, event.text),))
         if event.type == "Normal":
             continue
-        if event.reason.startswith("FailedCreate") or event.reason.startswith("FailedToCreate"):
-            return why_refused(event.text, source)
+        if is_refusal(event):
+            return refusal_of(event)
         verdict = classify_scheduler_message(event.text)
         if verdict is not None and verdict.category not in (Category.UNKNOWN, Category.NONE):
             return diagnosis_of(verdict.cause, verdict.summary, (evidence_of(source, event.text),))

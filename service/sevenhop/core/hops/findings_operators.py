@@ -16,8 +16,10 @@ from sevenhop.core.hops.causes import Strength
 from sevenhop.core.hops.diagnosis import Diagnosis
 from sevenhop.core.hops.failures_text import Context, FailureClass, classify_text
 from sevenhop.core.hops.finding import Finding, bare, diagnosis_of, evidence_of, time_of
+from sevenhop.core.hops.findings_refusals import is_refusal, says_nothing, why_refused_by_events
 from sevenhop.core.inventory.objects import Objects
 from sevenhop.core.objects.base import Custom
+from sevenhop.core.objects.cluster import Event
 from sevenhop.core.objects.kinds import KINDS
 
 _NOT_FRAMEWORKS = re.compile(r"kueue|PodGroup|ScaledObject|autoscal", re.IGNORECASE)
@@ -34,17 +36,36 @@ _FAILED_REASON = re.compile(
     re.IGNORECASE,
 )
 
+_BARE_KINDS = frozenset(bare(kind) for kind in OPERATED_KINDS)
+
 Said = tuple[str, str]
 """(where it stands, what it says)"""
 
 
 def operator_findings(objects: Objects) -> Iterator[Finding]:
     """One finding for an object whose operator says that it failed; one that merely makes progress gives none."""
+    refused = _refusals(objects)
     for kind in OPERATED_KINDS:
         for key, custom in objects.custom(kind).items():
             diagnosis = why_operator_fails(kind, custom)
+            events = refused.get((bare(kind), *key), [])
+            if events and says_nothing(diagnosis):
+                diagnosis = why_refused_by_events(objects, kind, custom, events) or diagnosis
             if diagnosis is not None:
                 yield Finding(kind=bare(kind), namespace=key[0], name=key[1], diagnosis=diagnosis)
+
+
+def _refusals(objects: Objects) -> dict[tuple[str, str, str], list[Event]]:
+    """(bare kind, namespace, name) to the Events about it, where any tells of something that could not be created."""
+    found: dict[tuple[str, str, str], list[Event]] = {}
+    refused: set[tuple[str, str, str]] = set()
+    for event in objects.of("Event").values():
+        if isinstance(event, Event) and event.about.kind in _BARE_KINDS:
+            about = (event.about.kind, event.about.namespace, event.about.name)
+            found.setdefault(about, []).append(event)
+            if is_refusal(event):
+                refused.add(about)
+    return {about: found[about] for about in refused}
 
 
 def why_operator_fails(kind: str, custom: Custom) -> Diagnosis | None:
@@ -92,7 +113,8 @@ def _failures(status: dict[str, Any]) -> Iterator[Said]:
         yield "modelStatus.lastFailureInfo", _joined(info.get("reason"), info.get("message"))
     for field in ("state", "jobStatus", "phase"):
         if str(status.get(field, "")).lower() in _FAILED_STATES:
-            yield f"status.{field}", _joined(status.get("reason"), status.get("message")) or f"{field} {status[field]}"
+            said = _joined(status.get("reason"), status.get("message")) or _unready(status)
+            yield f"status.{field}", said or f"{field} {status[field]}"
     for which in ("pendingServiceStatus", "activeServiceStatus"):
         yield from _serve_failures(which, _dict(status.get(which)))
     for each in _dicts(status.get("conditions")):
@@ -100,6 +122,14 @@ def _failures(status: dict[str, Any]) -> Iterator[Said]:
             text = _joined(each.get("reason"), each.get("message"))
             yield f"condition {each.get('type', '')}", text or str(each.get("type", ""))
     yield from _parent_failures(_parents(status))
+
+
+def _unready(status: dict[str, Any]) -> str:
+    """What stands beside a failed state that gives no reason: the condition that failed, else the one not met."""
+    told = [each for each in _dicts(status.get("conditions")) if each.get("message")]
+    failed = [each for each in told if _says_failed(each)]
+    unmet = [each for each in told if each.get("type") in ("Ready", "Available") and each.get("status") == "False"]
+    return next((_joined(each.get("reason"), each.get("message")) for each in (*failed, *unmet)), "")
 
 
 def _parents(status: dict[str, Any]) -> list[dict[str, Any]]:

@@ -58,7 +58,9 @@ def read_admission(text: str) -> Verdict | None:
     if status:
         return "resource-quota", f"Quota {status['quota']} has not been computed yet"
     # Not the autoscaler's: exceeded quota: "id", resources: …
-    if _EXCEEDED_BARE.search(text) and not re.search(r"exceeded quota:? \"", text):
+    if _EXCEEDED_BARE.search(text) and not re.search(
+        r"exceeded quota:? \"|(?i:\bnode ?claim)|quota '[A-Z0-9_-]+'", text
+    ):
         return "resource-quota", "The namespace's quota is used up"
     limit = _LIMIT_RANGE.search(text)
     if limit:

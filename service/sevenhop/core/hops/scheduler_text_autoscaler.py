@@ -36,7 +36,9 @@ _BACKOFF = re.compile(
     r"|failed to (?:scale|increase).{0,300}(?:group|size)|failedtoscaleup"
     r"|insufficient ?(?:instance)? ?capacity|out of stock|stock-?out|no capacity available|unfulfillablecapacity"
     r"|\boperationnotallowed\b|\bskus? (?:are|is) unavailable|skunotavailable|allocationfailed"
-    r"|zone_resource_pool_exhausted|quota_exceeded|vcpulimitexceeded|insufficientcapacityerror",
+    r"|zone_resource_pool_exhausted|quota_exceeded|vcpulimitexceeded|insufficientcapacityerror"
+    # Quotas of clouds: Azure's per family, Google's per metric.
+    r"|exceeding approved .{0,80}cores quota|quota '[A-Z0-9_-]+' exceeded|\bnode ?claim.{0,100}\bquota exceeded",
     re.IGNORECASE,
 )
 _NOT_READY = re.compile(

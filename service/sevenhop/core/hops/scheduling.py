@@ -7,6 +7,9 @@ that, dropped alone, would let the pod run.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import cast
+
 import msgspec
 
 from sevenhop.core.events import SyncState
@@ -22,6 +25,7 @@ from sevenhop.core.hops.scheduling_queues import gated, left_to_another
 from sevenhop.core.hops.scheduling_surge import Surge, blocked_surge
 from sevenhop.core.hops.scheduling_words import evidence, not_preempted, reasons, summary, without_verdict, would_help
 from sevenhop.core.objects.pod import Pod
+from sevenhop.core.placement.claims import UNSEEN_HOLDERS
 from sevenhop.core.placement.cluster import Cluster
 from sevenhop.core.placement.evaluation import Evaluation, SchedulingClass, class_of, evaluate
 from sevenhop.core.placement.fit import HeldBack, held_back, scheduler_counts, unmodelled
@@ -29,6 +33,12 @@ from sevenhop.core.placement.preemption import Preemption, PreemptionReason, pre
 from sevenhop.core.words import counted, inflected
 
 _SHOWN_CHARS = 400
+
+_OF_UNSEEN = frozenset(
+    ("dra-unsatisfiable", "dra-claim-missing", "device-class-missing", "pvc-missing", "pvc-unbound", "pv-unavailable",
+     "volume-zone", "pvc-in-use", "volume-limit")
+)  # fmt: skip
+"""Causes that stand in claims and volumes, which a bundle often lacks."""
 
 _TROUBLE_TEXT = {
     # How the scheduler puts it (kube-scheduler 1.36).
@@ -81,7 +91,8 @@ class _Verdict(msgspec.Struct, frozen=True, gc=False):
 def _verdict(cluster: Cluster, pod: Pod, wanted: SchedulingClass, evaluation: Evaluation) -> _Verdict:
     """Worked out once for two thousand pods that wait for the same, until something changes."""
     spec = pod.spec
-    key = (wanted, spec.priority, spec.preemption_policy, pod.status.nominated_node_name, bool(spec.scheduling_group))
+    left_out = unmodelled(pod)
+    key = (wanted, spec.priority, spec.preemption_policy, pod.status.nominated_node_name, left_out)
     known = cluster.remembered(key)
     if isinstance(known, _Verdict):
         return known
@@ -89,15 +100,29 @@ def _verdict(cluster: Cluster, pod: Pod, wanted: SchedulingClass, evaluation: Ev
     if room.reason in (PreemptionReason.HELPS, PreemptionReason.UNDER_WAY):
         verdict = _Verdict(room)
     else:
-        bound = binding(cluster, wanted, evaluation)
-        verdict = _Verdict(room, bound, _found(cluster, pod, wanted, evaluation, room, bound))
+        bound, found = _bound(cluster, wanted, evaluation)
+        found = msgspec.structs.replace(
+            found,
+            not_preempted=not_preempted(room, spec.priority or 0),
+            unmodelled=(*evaluation.problems, *left_out, *_unseen_kinds(cluster)),
+        )
+        verdict = _Verdict(room, bound, found)
     cluster.remember(key, verdict)
     return verdict
 
 
-def _found(
-    cluster: Cluster, pod: Pod, wanted: SchedulingClass, evaluation: Evaluation, room: Preemption, bound: Binding
-) -> Diagnosis:
+def _bound(cluster: Cluster, wanted: SchedulingClass, evaluation: Evaluation) -> tuple[Binding, Diagnosis]:
+    """What binds, and all that does not depend on priority; pods of one class and many priorities share it."""
+    key = ("bound", wanted)
+    known = cast("tuple[Binding, Diagnosis] | None", cluster.remembered(key))
+    if known is None:
+        bound = binding(cluster, wanted, evaluation)
+        known = (bound, _found(cluster, wanted, evaluation, bound))
+        cluster.remember(key, known)
+    return known
+
+
+def _found(cluster: Cluster, wanted: SchedulingClass, evaluation: Evaluation, bound: Binding) -> Diagnosis:
     row = CAUSES[bound.cause]
     counts = reasons(evaluation)
     return Diagnosis(
@@ -110,16 +135,15 @@ def _found(
         next_steps=row.next_steps,
         excluded=tuple(sorted(counts, key=lambda kv: (not _is_binding(kv[0], bound), -kv[1], kv[0]))),
         would_help=would_help(cluster, wanted, evaluation, bound),
-        not_preempted=not_preempted(room, pod.spec.priority or 0),
-        unmodelled=(*evaluation.problems, *unmodelled(pod), *_unseen_kinds(cluster)),
     )
 
 
 def _refused(
     cluster: Cluster, pod: Pod, found: Diagnosis, bound: Binding, evaluation: Evaluation, said: Said | None
 ) -> Diagnosis:
-    if bound.cause in ("dra-unsatisfiable", "dra-extended-resource") and evaluation.problems:
-        text = f"whether its devices can be allocated is not known: {', '.join(evaluation.problems)}"
+    problems = [problem for problem in evaluation.problems if problem != UNSEEN_HOLDERS]
+    if bound.cause in ("dra-unsatisfiable", "dra-extended-resource") and problems:
+        text = f"whether its devices can be allocated is not known: {', '.join(problems)}"
         return _unknown(cluster, pod, text, evaluation, said)
     if contradicts(said, bound.demands, dict(scheduler_counts(evaluation))):
         text = f"we find that {bound.cause} binds ({found.summary}); the scheduler names other reasons"
@@ -153,9 +177,32 @@ def _as_surge(found: Diagnosis, surge: Surge, bound: Binding) -> Diagnosis:
             category=row.category,
             cause="rollout-surge",
             summary=f"waits for old pods of its own rollout to end: {held}; then it fits on {nodes}; now it {now}",
-            evidence=(Evidence(f"deployment/{name}", f"old pods that are ending: {old}"), *found.evidence),
+            evidence=(
+                Evidence(
+                    f"{'rayservice' if surge.service else 'deployment'}/{name}", f"old pods that are ending: {old}"
+                ),
+                *found.evidence,
+            ),
             next_steps=("Wait for the old pods to end; one that does not is stuck.",),
             would_help=("The old pods of its own rollout having ended.",),
+        )
+    if surge.service:
+        return msgspec.structs.replace(
+            found,
+            hop=row.hop,
+            category=row.category,
+            cause="rollout-surge",
+            summary=(
+                f"the upgrade of {name} waits for itself: its new cluster needs {what} that {counted(many, 'pod')} of "
+                f"its active one {inflected(many, 'holds', 'hold')} until the new one serves; "
+                f"without {inflected(many, 'it', 'them')} this pod fits on {nodes}; now it {now}"
+            ),
+            evidence=(Evidence(f"rayservice/{name}", f"pods of the active cluster: {old}"), *found.evidence),
+            next_steps=(
+                f"Take back the change of rayservice {namespace}/{name}, or find room for a second cluster meanwhile.",
+                "Where it may be down, delete the active RayCluster; an incremental upgrade needs less at once.",
+            ),
+            would_help=("Capacity for both clusters until the new one serves.",),
         )
     return msgspec.structs.replace(
         found,
@@ -206,6 +253,7 @@ def _with_autoscaler(cluster: Cluster, pod: Pod, found: Diagnosis) -> Diagnosis:
     return found
 
 
+@lru_cache(maxsize=256)  # pods alike are told the same, thousands of times
 def _shown(text: str) -> str:
     """Words of others: masked, on one line, cut."""
     return clean(text)[:_SHOWN_CHARS]
@@ -237,15 +285,27 @@ def _fits(cluster: Cluster, pod: Pod, evaluation: Evaluation, said: Said | None)
     nodes = [cluster.order[i].name for i in evaluation.groups()[0]]
     named = ", ".join(nodes[:3]) + (", …" if len(nodes) > 3 else "")
     where = f"fits on {len(nodes)} of {counted(len(cluster.order), 'node')} ({named})"
+    unseen = [p for p in evaluation.problems if p.endswith(("was not seen", "were not seen"))]
     if said is not None:
+        by_text = _by_text_alone(pod, evaluation, said) if unseen else None
+        if by_text is not None:
+            return by_text
         text = f"we find that it {where}; the scheduler's last word is that it fits nowhere (it may be old)"
         return _unknown(cluster, pod, text, evaluation, said, disagree=True)
-    unseen = [p for p in evaluation.problems if p.endswith(("was not seen", "were not seen"))]
     if unseen:
         return _unknown(cluster, pod, f"{where} as far as can be seen: {', '.join(unseen)}", evaluation, said)
     found = _well("none", f"{where}; the scheduler has not placed it yet", evaluation.problems)
     confidence = Confidence.LIKELY if evaluation.problems else _confidence(cluster)
     return msgspec.structs.replace(found, confidence=confidence)
+
+
+def _by_text_alone(pod: Pod, evaluation: Evaluation, said: Said) -> Diagnosis | None:
+    """What the scheduler says of claims and volumes that were not collected: its words are all there is."""
+    read = classify_scheduler_message(said.text)
+    if read is None or read.cause not in _OF_UNSEEN:
+        return None
+    seen = (Evidence(said.source, _shown(said.text)),)
+    return msgspec.structs.replace(read, evidence=seen, unmodelled=(*evaluation.problems, *unmodelled(pod)))
 
 
 def _preempting(cluster: Cluster, pod: Pod, evaluation: Evaluation, room: Preemption, said: Said | None) -> Diagnosis:

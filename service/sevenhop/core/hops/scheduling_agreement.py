@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -52,13 +53,18 @@ def scheduler_said(cluster: Cluster, pod: Pod) -> Said | None:
     if scheduled is not None:
         if scheduled.status != "False" or scheduled.reason != "Unschedulable" or not scheduled.message:
             return None
-        return Said(f"pod/{name} condition PodScheduled", scheduled.message, read_scheduler_message(scheduled.message))
+        return Said(f"pod/{name} condition PodScheduled", scheduled.message, _read(scheduled.message))
     for event in reversed(cluster.events_about(pod.metadata.key)):
         if event.reason == "FailedScheduling":
-            message = read_scheduler_message(event.text)
+            message = _read(event.text)
             if message is not None:
                 return Said(f"pod/{name} event FailedScheduling", event.text, message)
     return None
+
+
+@lru_cache(maxsize=256)  # pods alike are told the same, thousands of times
+def _read(text: str) -> SchedulerMessage | None:
+    return read_scheduler_message(text)
 
 
 def contradicts(said: Said | None, demands: Iterable[str], expected: Mapping[str, int | None]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from sevenhop.core.hops.scheduling_gpus import GpuVerdict, gpu_verdict, is_accelerator, offers
+from sevenhop.core.hops.scheduling_gpus import GpuVerdict, gpu_verdict, is_accelerator, is_offered_otherwise, offers
 from sevenhop.core.placement import constraints as c
 from sevenhop.core.placement.cluster import Cluster
 from sevenhop.core.placement.demand import Static
@@ -168,7 +168,11 @@ def _unknown_resource(cluster: Cluster, wanted: SchedulingClass, evaluation: Eva
     for resource, amount in wanted.demand.needs:
         if "/" not in resource or resource in evaluation.delegated:
             continue
-        known = any(resource in v.allocatable or resource in v.capacity or offers(v, resource) for v in cluster.order)
+        known = any(
+            (resource in v.allocatable or resource in v.capacity or offers(v, resource))
+            and not is_offered_otherwise(v, resource)
+            for v in cluster.order
+        )
         if not known:
             return Binding(
                 cause="extended-resource-unknown",

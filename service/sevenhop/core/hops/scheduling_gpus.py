@@ -81,7 +81,19 @@ def labelled(view: NodeView, resource: str) -> int | None:
     """
     if resource not in view.offering:
         view.offering[resource] = _labelled(view.labels, resource)
-    return view.offering[resource]
+    promised = view.offering[resource]
+    return None if promised is not None and is_offered_otherwise(view, resource) else promised
+
+
+def is_offered_otherwise(view: NodeView, resource: str) -> bool:
+    """Whether a node has its GPUs under other names: all of them cut into MIG slices, or shared and renamed."""
+    if view.allocatable.get(resource, 0) > 0 or view.capacity.get(resource, 0) > 0:
+        return False
+    vendor = resource.partition("/")[0] + "/"
+    return any(
+        amount > 0 and name != resource and name.startswith(vendor) and is_accelerator(name)
+        for name, amount in view.allocatable.items()
+    )
 
 
 def _labelled(labels: Mapping[str, str], resource: str) -> int | None:

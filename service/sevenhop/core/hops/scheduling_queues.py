@@ -8,14 +8,19 @@ from typing import Any
 from sevenhop.core.hops.causes_scheduling import CAUSES
 from sevenhop.core.hops.diagnosis import Confidence, Diagnosis, Evidence
 from sevenhop.core.hops.scheduler_text import classify_scheduler_message
+from sevenhop.core.hops.scheduling_binding import binding
+from sevenhop.core.hops.scheduling_words import evidence as evidence_for
+from sevenhop.core.hops.scheduling_words import reasons, summary, would_help
 from sevenhop.core.objects.base import Custom, condition
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement.cluster import Cluster
+from sevenhop.core.placement.evaluation import class_of, evaluate
 
 KUEUE_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")
 _KUEUE_WORKLOADS = "Workload.kueue.x-k8s.io"
 _KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 _KUEUE_GROUP = "kueue.x-k8s.io/pod-group-name"
+_SHORT_BY_TEXT = frozenset(("gpu-shortage", "gpu-unavailable", "gpu-fragmentation", "device-plugin-suspected"))
 _GROVE_GATE = "grove.io/podgang-pending-creation"
 
 _POD_GROUPS = {
@@ -52,12 +57,42 @@ def left_to_another(cluster: Cluster, pod: Pod) -> Diagnosis:
         said = classify_scheduler_message(text)
         if said is not None and said.confidence is not Confidence.UNKNOWN:
             more = (Evidence(source, text[:200]),)
-            return _with_evidence(said, more)
+            return _counted(cluster, pod, said, more) or _with_evidence(said, more)
     state = (
         "it has placed other pods here" if cluster.placed_by(name) else "no pod here was placed by it: is it installed?"
     )
     evidence = [Evidence(f"pod/{pod.metadata.name}", f"schedulerName {name}; {state}")]
     return _computed("other-scheduler", f"left to the scheduler {name}; {state}", evidence)
+
+
+def _counted(cluster: Cluster, pod: Pod, said: Diagnosis, more: tuple[Evidence, ...]) -> Diagnosis | None:
+    """
+    What another scheduler says of short GPUs, counted on the nodes where they are visible; None where it is not that.
+
+    Its text tells neither too few from too scattered, nor either from a pod that is too large.
+    """
+    if not cluster.order or said.cause not in _SHORT_BY_TEXT:
+        return None
+    wanted = class_of(cluster, pod)
+    evaluation = evaluate(cluster, wanted) if not wanted.trouble else None
+    if evaluation is None or evaluation.fits:
+        return None
+    bound = binding(cluster, wanted, evaluation)
+    if bound.gpus is None:
+        return None
+    row = CAUSES[bound.cause]
+    return Diagnosis(
+        hop=row.hop,
+        category=row.category,
+        cause=bound.cause,
+        confidence=Confidence.LIKELY,
+        summary=f"{summary(cluster, wanted, evaluation, bound)}; the scheduler {pod.spec.scheduler_name} decides",
+        evidence=(*more, *evidence_for(cluster, wanted, evaluation, bound)),
+        next_steps=row.next_steps,
+        excluded=tuple(reasons(evaluation)),
+        would_help=would_help(cluster, wanted, evaluation, bound),
+        unmodelled=(f"the scheduler {pod.spec.scheduler_name}", *evaluation.problems),
+    )
 
 
 def kueue_finding(workload: Custom) -> Diagnosis | None:

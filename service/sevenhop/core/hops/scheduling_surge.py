@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from sevenhop.core.inventory.objects import Key, Objects
+from sevenhop.core.objects.base import Custom
 from sevenhop.core.objects.cluster import Controller
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement.cluster import Cluster
@@ -24,6 +25,7 @@ class Surge(msgspec.Struct, frozen=True, gc=False):
         old_pods: Pods of its older ReplicaSets that hold a node.
         nodes: Where the pod would run without them.
         is_ending: All of them have been told to end: nothing is blocked, it only takes its time.
+        service: A RayService instead of a Deployment: a whole second cluster is made before the first one goes.
     """
 
     deployment: Key
@@ -31,6 +33,7 @@ class Surge(msgspec.Struct, frozen=True, gc=False):
     old_pods: tuple[Key, ...]
     nodes: tuple[str, ...]
     is_ending: bool = False
+    service: bool = False
 
 
 def blocked_surge(cluster: Cluster, pod: Pod) -> Surge | None:
@@ -38,7 +41,7 @@ def blocked_surge(cluster: Cluster, pod: Pod) -> Surge | None:
     objects = cluster.objects
     own = _owner(objects, pod.metadata.owner_references)
     if own is None:
-        return None
+        return _blocked_upgrade(cluster, pod)
     owner = own.metadata.controller()
     found = objects.by_uid(owner.uid) if owner is not None else None
     if owner is None or owner.kind != "Deployment" or found is None or not isinstance(found[1], Controller):
@@ -61,6 +64,32 @@ def blocked_surge(cluster: Cluster, pod: Pod) -> Surge | None:
         return None
     nodes = _nodes_without(cluster, pod, old)
     return Surge(deployment.metadata.key, surge, tuple(old), nodes, is_ending) if nodes else None
+
+
+def _blocked_upgrade(cluster: Cluster, pod: Pod) -> Surge | None:
+    """The same of a RayService: its pending cluster needs what its active one holds until the new one serves."""
+    objects = cluster.objects
+    reference = pod.metadata.controller()
+    own = objects.by_uid(reference.uid) if reference is not None and reference.kind == "RayCluster" else None
+    above = own[1].metadata.controller() if own is not None else None
+    root = objects.by_uid(above.uid) if above is not None and above.kind == "RayService" else None
+    if own is None or above is None or root is None or not isinstance(root[1], Custom):
+        return None
+    active = (root[1].status.get("activeServiceStatus") or {}).get("rayClusterName")
+    if not active or active == own[1].metadata.name:
+        return None
+    before = [each for _, each in objects.children(above.uid) if each.metadata.name == active]
+    old = [
+        child.metadata.key
+        for each in before
+        for _, child in objects.children(each.metadata.uid)
+        if isinstance(child, Pod) and cluster.where(child.metadata.key) is not None
+    ]
+    nodes = _nodes_without(cluster, pod, old) if old else ()
+    if not nodes:
+        return None
+    is_ending = all(objects.pods()[key].is_terminating for key in old)
+    return Surge(root[1].metadata.key, "", tuple(old), nodes, is_ending, service=True)
 
 
 def _nodes_without(cluster: Cluster, pod: Pod, old: list[Key]) -> tuple[str, ...]:

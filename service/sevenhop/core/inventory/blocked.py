@@ -11,9 +11,11 @@ from collections.abc import Sequence
 
 from sevenhop.core.facts.component import NotCreated
 from sevenhop.core.hops.diagnosis import Category, Diagnosis
+from sevenhop.core.hops.finding import bare
 from sevenhop.core.hops.findings_operators import OPERATED_KINDS, told_since, why_operator_fails
 from sevenhop.core.hops.findings_owners import OWNERS, refused_since, why_lacking
 from sevenhop.core.hops.findings_queues import QUEUED_KINDS, queued_since, why_queued
+from sevenhop.core.hops.findings_refusals import newest_refusal, says_nothing, why_refused_by_events
 from sevenhop.core.hops.scheduling_not_created import missing_pods
 from sevenhop.core.inventory.ledger import asks
 from sevenhop.core.inventory.objects import Key
@@ -26,7 +28,10 @@ from sevenhop.core.objects.pod import Pod
 from sevenhop.core.subject import Hop
 
 TOLD_KINDS = (*OPERATED_KINDS, *QUEUED_KINDS)
-"""Kinds that make no pods themselves, and say why some are missing."""
+"""Kinds whose operator or queue says why pods are missing."""
+
+TOLD_BY_NAME = {name: tuple(kind for kind in TOLD_KINDS if bare(kind) == name) for name in map(bare, TOLD_KINDS)}
+"""As an Event names them: ``RayCluster`` to ``RayCluster.ray.io``."""
 
 RULES_ON_PODS = ("ResourceQuota", "LimitRange", "Namespace")
 """Kinds that may forbid a pod of their namespace, beside classes, which may forbid any."""
@@ -63,9 +68,16 @@ def read_said(state: State, kind: str, key: Key) -> Said | None:
         return None
     is_queue = kind in QUEUED_KINDS
     why = why_queued(kind, obj) if is_queue else why_operator_fails(kind, obj)
+    since = queued_since(obj) if is_queue else (told_since(obj, why) if why is not None else None)
+    events = [] if is_queue else state.evidence.about(bare(kind), key, obj.metadata.uid)
+    if events and says_nothing(why):
+        # That pods are missing stands in the objects; an Event only says why.
+        by_events = why_refused_by_events(state.objects, kind, obj, events)
+        newest = newest_refusal(events) if by_events is not None else None
+        if newest is not None:
+            why, since = by_events, newest.first_timestamp or newest.last_seen
     if why is None:
         return None
-    since = queued_since(obj) if is_queue else told_since(obj, why)
     return Said(state.discovery.workload_of(kind, key), f"{kind}/{key[1]}", is_queue, since, why)
 
 
@@ -77,7 +89,7 @@ def missing_of(state: State, slot: Slot, part: Component, rows: Sequence[PodRow]
         rows: Its pods.
     """
     found = [missing for where, missing in state.refused.values() if where == slot]
-    words = [said for said in state.said_of(slot[0]) if said.diagnosis.hop is Hop.SCHEDULING]
+    words = [said for said in state.said_of(slot[0]) if said.diagnosis.hop is Hop.SCHEDULING] if state.told else []
     if not words:
         return found
     size = max(1, part.pods_per_replica)

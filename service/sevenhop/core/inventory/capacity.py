@@ -28,7 +28,16 @@ class Holding(msgspec.Struct, frozen=True, gc=False):
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A component that waits for GPUs of this pool, the most valuable first."""
+    """
+    A component that waits for GPUs of this pool, as `pools_waiting` says; the most valuable first.
+
+    Attributes:
+        pods, gpus: That wait for the pool, and what these ask for; others of the component may wait for other things.
+        since: When the component began to wait, for whatever.
+        cause: Of most of those pods.
+        on_repair: The part of `gpus` that the pool has and does not offer: bad, or of a device plugin that is down.
+        helped_by_others: GPUs that somebody gives up are what some of them lack.
+    """
 
     workload: Key
     component: str
@@ -37,6 +46,8 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     gpus: int
     since: datetime | None = None
     cause: str = ""
+    on_repair: int = 0
+    helped_by_others: bool = True
 
 
 class NodeFree(msgspec.Struct, frozen=True, gc=False):

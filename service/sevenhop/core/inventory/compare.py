@@ -25,7 +25,10 @@ def same_pod(before: Pod | None, after: Pod | None) -> bool:
         and a.labels == b.labels
         and a.owner_references == b.owner_references
         and a.annotations == b.annotations
-        and [c.image for c in before.spec.containers] == [c.image for c in after.spec.containers]
+        and (
+            before.spec.containers is after.spec.containers  # as with most updates: they are shared
+            or [c.image for c in before.spec.containers] == [c.image for c in after.spec.containers]
+        )
     )
 
 

@@ -172,6 +172,15 @@ class Discovery:
         """This object may have come, changed or gone; costs nothing until `settle`."""
         self._touched[(kind, key)] = None
 
+    def renew_pod(self, key: Key, pod: Pod) -> None:
+        """
+        A newer version of a pod that was not touched otherwise, and of which nothing differs but the status: there is
+        nothing to settle, and the older version can be freed.
+        """
+        where = ("Pod", key)
+        if where in self._seen and where not in self._touched:
+            self._seen[where] = pod
+
     def settle(self) -> set[Key]:
         """
         Take everything touched into account.
@@ -208,7 +217,7 @@ class Discovery:
         work = _Work()
         for kind, key in touched:
             before = self._seen.get((kind, key))
-            after = self._objects.get(kind, *key)
+            after = self._objects.at(kind, key)
             if after is None:
                 self._seen.pop((kind, key), None)
             else:

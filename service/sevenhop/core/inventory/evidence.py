@@ -54,6 +54,10 @@ class Evidence:
             self._about.pop(about, None)
         return about
 
+    def has(self, about: About) -> bool:
+        """Whether any Event tells of the object."""
+        return about in self._about
+
     def about(self, kind: str, key: Key, uid: str = "") -> list[Event]:
         """Events of one object, the oldest first; with a `uid`, not those of an earlier object of the same name."""
         here: Iterable[Event] = self._about.get((kind, *key), {}).values()

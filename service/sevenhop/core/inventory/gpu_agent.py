@@ -168,6 +168,16 @@ class Agent(msgspec.Struct, gc=False, kw_only=True):
         return [g for g in self.gpus.values() if g.parent == uuid]
 
 
+def lost_since(gpu: Gpu) -> datetime | None:
+    """Since when nothing is told of it any more, its holders included; None while the driver sees it."""
+    return gpu.missing_at if gpu.present is False else None
+
+
+def came_later(created: datetime | None, told_at: datetime | None) -> bool:
+    """Whether a pod was made after a GPU's holders were last told; what is not known counts as no."""
+    return created is not None and told_at is not None and created > told_at + timedelta(seconds=CLOCKS_AGREE_S)
+
+
 def with_activity(
     known: Sequence[tuple[datetime, float]], at: datetime, sm_active: float
 ) -> tuple[tuple[datetime, float], ...]:

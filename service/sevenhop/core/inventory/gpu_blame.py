@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from sevenhop.core.hops.causes import CAUSES
 from sevenhop.core.hops.diagnosis import Category, Confidence, Diagnosis, Evidence
 from sevenhop.core.inventory.gpu_health import GpuState
+from sevenhop.core.inventory.gpu_holders import is_same
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.rows import PodRow
 from sevenhop.core.inventory.state import State
@@ -52,11 +53,14 @@ def bad_gpu_of(state: State, pod: Key) -> tuple[str, GpuState] | None:
     """
     pod_object = state.objects.pods().get(pod)
     node = pod_object.spec.node_name if pod_object is not None else ""
-    held = state.gpus.on_pod.get(pod, ())
+    agent = state.gpus.agents.get(node)
+    told = state.gpus.on_pod.get(pod, ())
     for uuid, judged in sorted(state.gpu_states.get(node, {}).items()):
         if not judged.is_bad or not judged.trouble:
             continue
-        if (node, uuid) in held or (pod in judged.victims and _is_older(pod_object, judged)):
+        gpu = agent.gpus.get(uuid) if agent is not None else None
+        has_it = (node, uuid) in told and gpu is not None and pod_object is not None and is_same(state, gpu, pod_object)
+        if has_it or (pod in judged.victims and _is_older(pod_object, judged)):
             return node, judged
     return None
 

@@ -9,7 +9,7 @@ import msgspec
 
 from sevenhop.core.facts.schema import Unknown, UnknownReason
 from sevenhop.core.hops.xids import LOST, XidClass, rank_of, words_of
-from sevenhop.core.inventory.gpu_agent import AGENT, Agent, Gpu
+from sevenhop.core.inventory.gpu_agent import AGENT, Agent, Gpu, lost_since
 from sevenhop.core.inventory.gpu_xids import (
     BURST,
     Root,
@@ -61,17 +61,29 @@ class GpuState(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     victims: tuple[Key, ...] = ()
 
 
+class BadUnit(msgspec.Struct, frozen=True, gc=False):
+    """
+    One bad device.
+
+    Attributes:
+        pods: That have it, as far as it was told.
+        lost_at: Since when that is not told any more; None while it is.
+    """
+
+    pods: tuple[Key, ...] = ()
+    lost_at: datetime | None = None
+
+
 class Units(msgspec.Struct, frozen=True, gc=False):
     """
     Devices of one sort on a node, by what the agent knows.
 
     Attributes:
         known: That are there, or were.
-        bad: Of each bad one, the pods that have it.
     """
 
     known: int = 0
-    bad: tuple[tuple[Key, ...], ...] = ()
+    bad: tuple[BadUnit, ...] = ()
 
 
 class NodeHealth(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -230,13 +242,13 @@ def _judge_part(gpu: Gpu, whole: GpuState | None, unknown: Unknown | None) -> Gp
 
 def health_of(agent: Agent, states: Mapping[str, GpuState], now: datetime) -> NodeHealth:
     """The numbers of one node."""
-    counts: dict[str, tuple[int, tuple[tuple[Key, ...], ...]]] = {}
+    counts: dict[str, tuple[int, tuple[BadUnit, ...]]] = {}
     for gpu in agent.whole():
         parts = agent.parts(gpu.uuid)
         for each in parts or (gpu,):
             known, holds = counts.get(each.profile, (0, ()))
             if states[each.uuid].is_bad:
-                holds = (*holds, each.pods())
+                holds = (*holds, BadUnit(each.pods(), lost_since(each)))
             counts[each.profile] = (known + 1, holds)
     return NodeHealth(
         unknown=silence(agent, now) or (NOT_SAMPLED if agent.sampled_at is None else None),

@@ -80,6 +80,8 @@ def _judge_node(state: State, dirty: Dirty, agent: Agent, now: datetime) -> set[
     _note_owners(state, before, states)
     health = health_of(agent, states, now)
     if health != health_before:
+        if health_before is None or health.unknown != health_before.unknown:
+            state.gpu_sight_changes += 1
         state.gpu_health[node] = health
         dirty.nodes.add(node)
         state.ledger.put_health(node, health.units)

@@ -25,11 +25,9 @@ def device_sight(state: State, rows: Sequence[PodRow], pools: Collection[str]) -
         pools: That they run in, or wait for.
     """
     nodes = {row.node for row in rows if row.node and row.gpus and row.live}
-    if not nodes:
-        nodes = {free.name for pool in pools for free in state.ledger.nodes_of(pool)}
     bad = {row.key: found[1].trouble for row in rows if (found := bad_gpu_of(state, row.key)) is not None}
     return DeviceSight(
-        unknown=_unseen(state, nodes),
+        unknown=_unseen(state, nodes) if nodes else _unseen_in(state, pools),
         on_bad=bad,
         waits=frozenset(row.key for row in rows if waits_for_bad(row)) if _any_bad(state, pools) else frozenset(),
         evidence=tuple(
@@ -43,6 +41,22 @@ def device_sight(state: State, rows: Sequence[PodRow], pools: Collection[str]) -
 
 def _any_bad(state: State, pools: Collection[str]) -> bool:
     return any(not set(pools).isdisjoint(state.ledger.pools_of(node)) for node in state.bad_gpu_nodes)
+
+
+def _unseen_in(state: State, pools: Collection[str]) -> str:
+    """
+    The same of all nodes of pools.
+
+    Worked out once for hundreds of components that wait for one: a pool has thousands of nodes.
+    """
+    stamp = (state.ledger.moves, state.gpu_sight_changes)
+    if state.unseen_in[0] != stamp:
+        state.unseen_in = (stamp, {})
+    known = state.unseen_in[1]
+    key = frozenset(pools)
+    if key not in known:
+        known[key] = _unseen(state, {node for pool in key for node in state.ledger.members(pool)})
+    return known[key]
 
 
 def _unseen(state: State, nodes: Iterable[str]) -> str:

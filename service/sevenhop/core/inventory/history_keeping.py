@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sevenhop.core.inventory.history import Loads, loads, restarts, seen_gpus
+from sevenhop.core.inventory.history import loads, restarts, seen_gpus
 from sevenhop.core.inventory.ledger import devices
 from sevenhop.core.inventory.objects import Key
-from sevenhop.core.inventory.rows import engine_started, is_ready, made_by, main_container
+from sevenhop.core.inventory.rows import PodShape, is_ready, made_by, main_container, runs_since, status_of
 from sevenhop.core.inventory.state import State
 from sevenhop.core.objects.base import condition
 from sevenhop.core.objects.cluster import Node
@@ -33,7 +33,7 @@ def remember_pod(state: State, key: Key, before: Pod | None, after: Pod, at: dat
         state.restarts[key] = (after.metadata.uid, counted)
         state.changed_histories.add(("restarts", "/".join(key)))
     if before is not None and not is_ready(before) and is_ready(after) and counted is None:
-        _remember_load(state, after)
+        _remember_load(state, after, state.shape(key, after))
 
 
 def forget_pod(state: State, key: Key) -> None:
@@ -41,30 +41,32 @@ def forget_pod(state: State, key: Key) -> None:
         state.changed_histories.add(("restarts", "/".join(key)))
 
 
-def _remember_load(state: State, pod: Pod) -> None:
+def _remember_load(state: State, pod: Pod, shape: PodShape) -> None:
     """
     How long a load took is told only at the first Ready of a container that never restarted, and only if we saw the
     pod before it was ready: of a pod that was ready before, and flapped, the transition is a later one.
     """
-    ready, started = condition(pod.status.conditions, "Ready"), engine_started(pod)
-    if ready is None or ready.last_transition_time is None or started is None or not _is_first(state, pod):
+    ready, started = condition(pod.status.conditions, "Ready"), runs_since(status_of(pod, shape.main))
+    if ready is None or ready.last_transition_time is None or started is None:
+        return
+    release = release_name(pod.metadata.namespace, shape.family, shape.image)
+    known = state.loads.get(release)
+    if known is not None and any(uid == pod.metadata.uid for uid, _ in known.seconds):
         return
     seconds = (ready.last_transition_time - started).total_seconds()
     if seconds > 0:
-        release = release_of(pod)
-        state.loads[release] = loads(state.loads.get(release), pod.metadata.uid, seconds)
+        state.loads[release] = loads(known, pod.metadata.uid, seconds)
         state.changed_histories.add(("loads", release))
-
-
-def _is_first(state: State, pod: Pod) -> bool:
-    known = state.loads.get(release_of(pod), Loads())
-    return all(uid != pod.metadata.uid for uid, _ in known.seconds)
 
 
 def release_of(pod: Pod) -> str:
     """What loads alike: pods of one controller with one image.  Not by revision: a new flag loads the same weights."""
     main = main_container(pod.spec.containers)
-    return f"{pod.metadata.namespace}/{made_by(pod)[0]} {main.image if main is not None else ''}"
+    return release_name(pod.metadata.namespace, made_by(pod)[0], main.image if main is not None else "")
+
+
+def release_name(namespace: str, family: str, image: str) -> str:
+    return f"{namespace}/{family} {image}"
 
 
 def remember_node(state: State, name: str, node: Node) -> None:

@@ -8,15 +8,17 @@ one pod costs what its node holds, and never what the pool holds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 
 import msgspec
 
 from sevenhop.core.inventory.capacity import NodeFree, PoolCapacity
 from sevenhop.core.inventory.dra import NodeDevices, gpu_devices
-from sevenhop.core.inventory.gpu_health import Units
+from sevenhop.core.inventory.gpu_agent import came_later
+from sevenhop.core.inventory.gpu_health import BadUnit, Units
 from sevenhop.core.inventory.objects import Key, Objects
-from sevenhop.core.inventory.products import Product, gpu_resources, node_product, pod_gpus
+from sevenhop.core.inventory.products import Product, gpu_resources, is_gpu_resource, node_product, pod_gpus
 from sevenhop.core.objects.base import Quantities, condition
 from sevenhop.core.objects.cluster import Node
 from sevenhop.core.objects.pod import Pod
@@ -62,6 +64,7 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
     releasing: bool
     workload: Key | None
     component: str
+    created: datetime | None = None
 
     def total(self) -> int:
         return sum(self.gpus.values())
@@ -138,7 +141,9 @@ class Ledger:
 
     Attributes:
         dirty: Pools that changed, until somebody takes them.
-        reshaped: A pool came, went, or has another size: who could run where may be another question now.
+        reshaped: A node came to a pool or left one: who could run where may be another question now.
+        resized: A pool has another size.
+        moves: Counts how often a node came to a pool, or left one.
     """
 
     def __init__(self) -> None:
@@ -151,7 +156,8 @@ class Ledger:
         self._sums: dict[str, Sums] = {}
         self._members: dict[str, set[str]] = {}
         self.dirty: set[str] = set()
-        self.reshaped = False
+        self.reshaped = self.resized = False
+        self.moves = 0
 
     # What it answers
 
@@ -169,6 +175,10 @@ class Ledger:
         return [
             part.free for node in sorted(self._members.get(pool, ())) for part in self._parts[node] if part.pool == pool
         ]
+
+    def members(self, pool: str) -> Collection[str]:
+        """Names of the nodes of a pool, in no order."""
+        return self._members.get(pool, ())
 
     def unhealthy_of(self, pool: str) -> dict[str, int]:
         """Node to what it adds to `PoolCapacity.unhealthy`."""
@@ -271,7 +281,11 @@ class Ledger:
         before = self._parts.get(name, ())
         if before == after:
             return
-        self.reshaped = self.reshaped or _shape(before) != _shape(after)
+        if [(part.pool, part.resource) for part in before] != [(part.pool, part.resource) for part in after]:
+            self.moves += 1
+            self.reshaped = True
+        elif [part.free.allocatable for part in before] != [part.free.allocatable for part in after]:
+            self.resized = True
         for part in before:
             self._add(part, -1)
             self._members[part.pool].discard(name)
@@ -291,11 +305,13 @@ class Ledger:
         allocatable = devices(node.status.allocatable)
         capacity = devices(node.status.capacity)
         published = self._devices.get(name, ())
-        if not allocatable and not capacity and not published:
+        # Pods keep what they have when a device plugin dies and the node names none of it any more.
+        held = {name for hold in self._on.get(name, {}).values() for name in hold.gpus if is_gpu_resource(name)}
+        if not allocatable and not capacity and not published and not held:
             return ()
         product = node_product(node)
         parts: list[Part] = []
-        for resource in sorted({*allocatable, *capacity}):
+        for resource in sorted({*allocatable, *capacity, *held}):
             has = allocatable.get(resource, 0)
             pool, bad = pool_name(product, resource), self._bad(name, resource, has, max(1, product.shared_by))
             parts.append(self._part(node, pool, resource, has, capacity.get(resource, has), bad=bad))
@@ -319,7 +335,7 @@ class Ledger:
         bad = len(units.bad) * share
         # What is not advertised is the bad one: that is what device plugins take out.
         withdrawn = min(bad, max(0, units.known * share - has))
-        idle = sum(max(0, share - sum(pod in here for pod in pods)) for pods in units.bad)
+        idle = sum(max(0, share - _having(here, each)) for each in units.bad)
         return _Bad(withdrawn=withdrawn, offered=min(has, bad - withdrawn), idle=min(idle, bad - withdrawn))
 
     def _part(self, node: Node, pool: str, resource: str, has: int, capacity: int, *, cut: int = 0, bad: _Bad) -> Part:
@@ -354,6 +370,12 @@ class Ledger:
                 del sums.held[holder]
 
 
+def _having(holds: Mapping[Key, Hold], device: BadUnit) -> int:
+    """Pods on the node that have a bad device: not those that came under the name of one that is gone."""
+    found = (holds.get(pod) for pod in device.pods)
+    return sum(hold is not None and not came_later(hold.created, device.lost_at) for hold in found)
+
+
 def _held(resource: str, holds: Iterable[Hold]) -> dict[Holder, Held]:
     found: dict[Holder, Held] = {}
     for hold in holds:
@@ -363,10 +385,6 @@ def _held(resource: str, holds: Iterable[Hold]) -> dict[Holder, Held]:
             had_gpus, had_pods = found.get(holder, (0, 0))
             found[holder] = (had_gpus + gpus, had_pods + 1)
     return found
-
-
-def _shape(parts: Iterable[Part]) -> list[tuple[str, str, int]]:
-    return [(part.pool, part.resource, part.free.allocatable) for part in parts]
 
 
 def pools(objects: Objects) -> list[PoolCapacity]:
@@ -381,22 +399,31 @@ def pools(objects: Objects) -> list[PoolCapacity]:
     return [ledger.capacity(name) for name in sorted(ledger.pools())]
 
 
-def hold_of(pod: Pod, workload: Key | None, component: str, *, claimed: Mapping[str, int] | None = None) -> Hold | None:
+def hold_of(
+    pod: Pod,
+    workload: Key | None,
+    component: str,
+    *,
+    claimed: Mapping[str, int] | None = None,
+    asked: dict[str, int] | None = None,
+) -> Hold | None:
     """
     What a pod holds on its node; None without node or accelerators, and for one that has finished.
 
     Args:
         claimed: Devices that it has by claims.
+        asked: What `asks` says of it, where that is known.
     """
     if not pod.spec.node_name or pod.is_finished:
         return None
-    gpus = asks(pod)
+    gpus = asks(pod) if asked is None else asked
     if claimed:
         served = _served_by_devices(pod)
         gpus = {**{name: count for name, count in gpus.items() if name not in served}, **claimed}
     if not gpus:
         return None
-    return Hold(pod.spec.node_name, gpus, pod.is_terminating, workload, component)
+    created = pod.metadata.creation_timestamp
+    return Hold(pod.spec.node_name, gpus, pod.is_terminating, workload, component, created)
 
 
 def _served_by_devices(pod: Pod) -> frozenset[str]:

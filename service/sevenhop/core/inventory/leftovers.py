@@ -24,7 +24,7 @@ def without_history(part: Component | None, rows: Sequence[PodRow]) -> list[PodR
     Args:
         part: None, or without a count, where nothing says how many there should be: then all of them tell something.
     """
-    failed = [row for row in rows if _is_left_over(row)]
+    failed = [row for row in rows if row.failure is not None and _is_left_over(row)]
     if not failed or part is None or (part.desired is None and not part.intended_zero):
         return list(rows)
     wanted = 0 if part.intended_zero else (part.desired or 0) * max(1, part.pods_per_replica)

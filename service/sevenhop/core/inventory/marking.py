@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sevenhop.core.inventory.blocked import TOLD_BY_NAME
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.read_service import SLICES
 from sevenhop.core.inventory.state import Dirty, State
@@ -23,8 +24,9 @@ def sight_changed(state: State, dirty: Dirty, kind: str) -> None:
 
 def reread_everything(state: State, dirty: Dirty) -> None:
     """Every component and what depends on it; pods and nodes only as far as their own facts then change."""
-    for workload in state.workloads.values():
-        reread_workload(state, dirty, workload.key)
+    # In one go: of an edge that fell silent seventy kinds are told at once.
+    dirty.workloads.update(state.workloads)
+    dirty.slots.update((key, name) for key, names in state.slots_of.items() for name in names)
     dirty.services.update(state.services.services)
     dirty.pools |= all_pools(state)
     rules_on_pods_changed(state, dirty, "")
@@ -56,10 +58,14 @@ def rules_on_pods_changed(state: State, dirty: Dirty, namespace: str) -> None:
 def pod_came_or_went(state: State, dirty: Dirty, pod: Pod) -> None:
     """A controller that lacked pods may lack one less now, or one more."""
     owner = pod.metadata.controller()
-    found = state.objects.by_uid(owner.uid) if owner is not None and state.lacking else None
+    if owner is None:
+        return
+    # Events about the owner count for as long as no pod came after them.
+    is_told_of = owner.kind in TOLD_BY_NAME and state.evidence.has((owner.kind, pod.metadata.namespace, owner.name))
+    found = state.objects.by_uid(owner.uid) if state.lacking or is_told_of else None
     if found is not None:
         where = (found[0], found[1].metadata.key)
-        if where in state.lacking.get(pod.metadata.namespace, ()):
+        if is_told_of or where in state.lacking.get(pod.metadata.namespace, ()):
             dirty.controllers.add(where)
 
 

@@ -39,23 +39,30 @@ def says_the_same(before: Pod, after: Pod) -> bool:
         a.phase == b.phase == "Running"
         and a.container_statuses == b.container_statuses
         and a.init_container_statuses == b.init_container_statuses
+        and a.resource_claim_statuses == b.resource_claim_statuses
         and is_ready(before)
         and condition(a.conditions, "Ready") == condition(b.conditions, "Ready")
         and condition(a.conditions, "PodScheduled") == condition(b.conditions, "PodScheduled")
     )
 
 
-def is_placed_differently(before: Pod, after: Pod, *, same_but_status: bool) -> bool:
+def is_placed_differently(before: Pod, after: Pod) -> bool:
     """Whether anything changed that placement reads: a pod that becomes ready changes nothing for the others."""
     if not after.spec.node_name or before.spec.node_name != after.spec.node_name:
         return True
     a, b = before.metadata, after.metadata
     return (
+        a.deletion_timestamp != b.deletion_timestamp
+        or a.labels != b.labels
+        or before.spec != after.spec
+        or holds_differently(before, after)
+    )
+
+
+def holds_differently(before: Pod, after: Pod) -> bool:
+    """The same of a pod on a node, where nothing but its status changed."""
+    return (
         before.is_finished != after.is_finished
-        or (
-            not same_but_status
-            and (a.deletion_timestamp != b.deletion_timestamp or a.labels != b.labels or before.spec != after.spec)
-        )
         or [s.allocated_resources for s in before.status.container_statuses]
         != [s.allocated_resources for s in after.status.container_statuses]
         or before.status.resource_claim_statuses != after.status.resource_claim_statuses

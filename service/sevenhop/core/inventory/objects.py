@@ -15,7 +15,6 @@ Key = tuple[str, str]
 """(namespace, name)"""
 
 _NOTHING: Mapping[Key, Object] = {}
-_NO_PODS: Mapping[Key, Pod] = {}
 
 
 class Objects:
@@ -28,26 +27,25 @@ class Objects:
 
     def __init__(self) -> None:
         self._by_kind: dict[str, dict[Key, Object]] = {}
-        self._by_uid: dict[str, tuple[str, Object]] = {}
-        self._pods_on: dict[str, dict[Key, Pod]] = {}
-        self._children: dict[str, dict[tuple[str, Key], Object]] = {}
+        # Keys, not objects: most updates change no index, and then touch none.
+        self._by_uid: dict[str, tuple[str, Key]] = {}
+        self._pods_on: dict[str, dict[Key, None]] = {}
+        self._children: dict[str, dict[tuple[str, Key], None]] = {}
         self.states: dict[str, SyncState] = dict.fromkeys(KINDS, SyncState.NOT_SYNCED)
         self.details: dict[str, str] = {}
 
     def put(self, kind: str, obj: Object) -> Object | None:
         """Keep `obj`; returns what stood in its place."""
         key = obj.metadata.key
-        before = self._by_kind.setdefault(kind, {}).get(key)
-        if before is not None and not _is_indexed_alike(before, obj):
-            self._unindex(kind, key, before)
-        self._by_kind[kind][key] = obj
-        if obj.metadata.uid:
-            self._by_uid[obj.metadata.uid] = (kind, obj)
-        if isinstance(obj, Pod) and obj.spec.node_name:
-            self._pods_on.setdefault(obj.spec.node_name, {})[key] = obj
-        owner = obj.metadata.controller()
-        if owner is not None and owner.uid:
-            self._children.setdefault(owner.uid, {})[(kind, key)] = obj
+        of_kind = self._by_kind.get(kind)
+        if of_kind is None:
+            of_kind = self._by_kind[kind] = {}
+        before = of_kind.get(key)
+        of_kind[key] = obj
+        if before is None or not _is_indexed_alike(before, obj):
+            if before is not None:
+                self._unindex(kind, key, before)
+            self._index(kind, key, obj)
         return before
 
     def drop(self, kind: str, key: Key) -> Object | None:
@@ -59,6 +57,9 @@ class Objects:
 
     def get(self, kind: str, namespace: str, name: str) -> Object | None:
         return self._by_kind.get(kind, _NOTHING).get((namespace, name))
+
+    def at(self, kind: str, key: Key) -> Object | None:
+        return self._by_kind.get(kind, _NOTHING).get(key)
 
     def of(self, kind: str) -> Mapping[Key, Object]:
         """All objects of a kind; do not keep the mapping over a `put`."""
@@ -75,23 +76,34 @@ class Objects:
 
     def pods_on(self, node: str) -> Iterable[Pod]:
         """Pods bound to a node, finished and terminating ones too."""
-        return self._pods_on.get(node, _NO_PODS).values()
+        pods = self.pods()
+        return [pods[key] for key in self._pods_on.get(node, ())]
 
     def by_uid(self, uid: str) -> tuple[str, Object] | None:
         """(kind, object)"""
-        return self._by_uid.get(uid)
+        found = self._by_uid.get(uid)
+        return None if found is None else (found[0], self._by_kind[found[0]][found[1]])
 
     def children(self, uid: str) -> Iterable[tuple[str, Object]]:
         """(kind, object) of what this uid controls."""
-        return [(kind, obj) for (kind, _), obj in self._children.get(uid, {}).items()]
+        return [(kind, self._by_kind[kind][key]) for kind, key in self._children.get(uid, ())]
 
     def is_known(self, kind: str) -> bool:
         """Whether an object of this kind that is not here does not exist."""
         return self.states.get(kind) in (SyncState.SYNCED, SyncState.ABSENT)
 
+    def _index(self, kind: str, key: Key, obj: Object) -> None:
+        if obj.metadata.uid:
+            self._by_uid[obj.metadata.uid] = (kind, key)
+        if isinstance(obj, Pod) and obj.spec.node_name:
+            self._pods_on.setdefault(obj.spec.node_name, {})[key] = None
+        owner = obj.metadata.controller()
+        if owner is not None and owner.uid:
+            self._children.setdefault(owner.uid, {})[(kind, key)] = None
+
     def _unindex(self, kind: str, key: Key, obj: Object) -> None:
         uid = obj.metadata.uid
-        if uid and self._by_uid.get(uid, ("", None))[1] is obj:
+        if uid and self._by_uid.get(uid) == (kind, key):
             del self._by_uid[uid]
         if isinstance(obj, Pod) and obj.spec.node_name:
             there = self._pods_on.get(obj.spec.node_name, {})

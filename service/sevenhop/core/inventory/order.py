@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from sevenhop.core.inventory.objects import Key
 
 _SEQUENCE_BITS = 48
@@ -12,6 +14,21 @@ covered by the epoch: what a newer list did not mention is not there.
 """
 
 
+class _Positions(msgspec.Struct):
+    """
+    Of one kind.
+
+    Attributes:
+        known: Of objects that exist.
+        graves: Of deletions.
+        epoch: The newest.
+    """
+
+    known: dict[Key, int] = {}
+    graves: dict[Key, int] = {}
+    epoch: int = 0
+
+
 class Order:
     """
     The newest position seen of every object.
@@ -20,41 +37,42 @@ class Order:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[Key, int]] = {}
-        self._graves: dict[str, dict[Key, int]] = {}
-        self._epochs: dict[str, int] = {}
+        self._kinds: dict[str, _Positions] = {}
 
     def is_news(self, kind: str, key: Key, epoch: int, seq: int) -> bool:
         """False for what is older than what is known of this object, or than the list that no longer had it."""
+        here = self._kinds.get(kind)
+        if here is None:
+            return epoch >= 0
         position = (epoch << _SEQUENCE_BITS) | seq
-        known = self._known.get(kind, _NOTHING).get(key)
+        known = here.known.get(key)
         if known is not None:
             return position >= known
-        grave = self._graves.get(kind, _NOTHING).get(key)
+        grave = here.graves.get(key)
         if grave is not None:
             return position > grave or (position == grave == 0)
-        return epoch >= self._epochs.get(kind, 0)
+        return epoch >= here.epoch
 
     def exists(self, kind: str, key: Key, epoch: int, seq: int) -> None:
-        self._begin(kind, epoch)
-        self._known.setdefault(kind, {})[key] = (epoch << _SEQUENCE_BITS) | seq
-        self._graves.get(kind, {}).pop(key, None)
+        here = self._of(kind, epoch)
+        here.known[key] = (epoch << _SEQUENCE_BITS) | seq
+        if here.graves:
+            here.graves.pop(key, None)
 
     def is_gone(self, kind: str, key: Key, epoch: int, seq: int) -> None:
-        self._begin(kind, epoch)
-        self._known.get(kind, {}).pop(key, None)
-        graves = self._graves.setdefault(kind, {})
-        graves.pop(key, None)
-        graves[key] = (epoch << _SEQUENCE_BITS) | seq
-        if len(graves) > GRAVES_KEPT:
-            del graves[next(iter(graves))]
+        here = self._of(kind, epoch)
+        here.known.pop(key, None)
+        here.graves.pop(key, None)
+        here.graves[key] = (epoch << _SEQUENCE_BITS) | seq
+        if len(here.graves) > GRAVES_KEPT:
+            del here.graves[next(iter(here.graves))]
 
-    def _begin(self, kind: str, epoch: int) -> None:
-        if epoch > self._epochs.get(kind, 0):
-            self._epochs[kind] = epoch
+    def _of(self, kind: str, epoch: int) -> _Positions:
+        here = self._kinds.get(kind)
+        if here is None:
+            here = self._kinds[kind] = _Positions()
+        if epoch > here.epoch:
+            here.epoch = epoch
             # Those of earlier epochs are now covered by the epoch itself.
-            graves = self._graves.get(kind, {})
-            self._graves[kind] = {k: at for k, at in graves.items() if at >> _SEQUENCE_BITS >= epoch}
-
-
-_NOTHING: dict[Key, int] = {}
+            here.graves = {key: at for key, at in here.graves.items() if at >> _SEQUENCE_BITS >= epoch}
+        return here

@@ -40,6 +40,7 @@ def read_pool(state: State, name: str, bad_ratio: float | Unknown = facts.NO_AGE
     own = facts.derive(
         sums,
         waiting_gpus=sum(each.gpus for each in queue),
+        waiting_on_repair=sum(each.on_repair for each in queue),
         waiting_tier=top.value if top is not None else "",
         reclaimable=_reclaimable(state, name, top) if top is not None else 0,
         autoscaler=_autoscaler(state, name),

@@ -209,6 +209,8 @@ def wanted_products(spec: PodSpec) -> tuple[str, ...]:
     Terms of an affinity are alternatives: a term that names no product allows any.  Requirements within a term, and
     the node selector, all hold.
     """
+    if not spec.node_selector and spec.affinity is None:
+        return ()
     allowed = _allowed_by_selector(spec.node_selector)
     affinity = spec.affinity.node_affinity if spec.affinity else None
     if affinity and affinity.required and affinity.required.node_selector_terms:

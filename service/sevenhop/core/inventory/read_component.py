@@ -16,12 +16,13 @@ from sevenhop.core.inventory.blocked import missing_of
 from sevenhop.core.inventory.capacity import Waiting
 from sevenhop.core.inventory.ledger import WHOLE
 from sevenhop.core.inventory.leftovers import without_history
+from sevenhop.core.inventory.pools_waiting import place_in_queue
 from sevenhop.core.inventory.products import wanted_products
 from sevenhop.core.inventory.rows import PodRow
-from sevenhop.core.inventory.state import Slot, State
+from sevenhop.core.inventory.state import Labelled, Slot, State
 from sevenhop.core.inventory.waiting import spell
 from sevenhop.core.inventory.workloads import Component, Tier, Workload
-from sevenhop.core.objects.base import LabelSelector, condition
+from sevenhop.core.objects.base import LabelSelector, Object, condition
 from sevenhop.core.objects.cluster import Controller, HorizontalPodAutoscaler, PodDisruptionBudget
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement.constraints import NODE_AFFINITY, SELECTOR, TAINT
@@ -32,61 +33,76 @@ from sevenhop.core.words import whole
 CANARY = "sevenhop.dev/canary"
 HPAS = "HorizontalPodAutoscaler.autoscaling"
 PDBS = "PodDisruptionBudget.policy"
-SHORT_OF_GPUS = frozenset(
-    ("gpu-shortage", "gpu-fragmentation", "mig-shortage", "autoscaler-adding", "autoscaler-maxed", "autoscaler-backoff")
-)
-"""Causes that more GPUs of the pool would cure; all other waiting pods do not queue for the pool."""
 
 
 class Read(msgspec.Struct, frozen=True, gc=False):
     """
     Attributes:
+        tier: Of its workload.
         queue: Its place among those that wait for the pool; None if it does not.
         wake: When the facts change by time alone.
     """
 
     facts: Facts
     labels: dict[str, str]
+    tier: Tier
     pool: str
     queue: Waiting | None
     wake: datetime | None
 
 
-def read_component(state: State, workload: Workload, part: Component, now: datetime) -> Read:
+class Sight(msgspec.Struct, frozen=True, gc=False):
+    """What of all components cannot be seen now, and why; the same for a whole pass."""
+
+    pods: Unknown | None
+    scalers: Unknown | None
+
+
+def sight(state: State) -> Sight:
+    return Sight(state.gate("Pod") or state.belonging_gate(), state.gate(HPAS))
+
+
+def read_component(state: State, workload: Workload, part: Component, seen: Sight, now: datetime) -> Read:
     """
     Everything about one component as of `now`; its spell of waiting in `state` takes this look into account.
     """
     slot = (workload.key, part.name)
     rows = state.pods_of(slot)
     missing = missing_of(state, slot, part, rows)
-    waiting = [row for row in rows if row.waiting]
+    waiting = [row for row in rows if row.waits_since is not None and row.waiting]
     since, wake = _since(state, slot, rows, waiting, missing, now)
     pool = pool_of(state, part, rows, waiting)
-    state.priority_of[slot] = max((row.priority for row in rows), default=0)
+    state.priority_of[slot] = max([row.priority for row in rows], default=0)
     tier = state.tier(workload)
-    labels = of_component(
-        of_workload(state.cluster, workload, tier=tier.value, owner=state.owner(workload)), part, product=pool
-    )
+    labels = _labels(state, slot, workload, part, tier, pool)
+    roots = [obj for kind, key in workload.roots if (obj := state.objects.at(kind, key)) is not None]
     own = facts.derive(
         part,
         without_history(part, rows),
         missing=missing,
         since=since,
-        rolling=is_rolling(state, workload, rows),
+        rolling=is_rolling(state, workload.namespace, rows, roots),
         minimum=_stated_minimum(state, workload, part, rows),
-        scaler_maxed=_scaler_maxed(state, workload, part, rows),
-        canary=_is_canary(state, workload),
-        pods_unknown=_pods_unknown(state, rows),
+        scaler_maxed=_scaler_maxed(state, workload, part, rows) if seen.scalers is None else seen.scalers,
+        canary=part.canary or _is_canary(roots),
+        pods_unknown=seen.pods or _unread(rows),
         root_unknown=_root_unknown(state, workload),
     )
-    queue = _queue(slot, tier, waiting, own, since) if pool else None
-    return Read({**labels, **own}, labels, pool, queue, wake)
+    queue = place_in_queue(slot, tier, waiting, since) if pool else None
+    return Read({**labels, **own}, labels, tier, pool, queue, wake)
 
 
-def _pods_unknown(state: State, rows: Sequence[PodRow]) -> Unknown | None:
-    gate = state.gate("Pod") or state.belonging_gate()
-    if gate is not None:
-        return gate
+def _labels(state: State, slot: Slot, workload: Workload, part: Component, tier: Tier, pool: str) -> dict[str, str]:
+    known = state.labelled.get(slot)
+    if known is not None and known.workload is workload and known.tier is tier and known.pool == pool:
+        return known.labels
+    whose = of_workload(state.cluster, workload, tier=tier.value, owner=state.owner(workload))
+    labels = of_component(whose, part, product=pool)
+    state.labelled[slot] = Labelled(workload, tier, pool, labels)
+    return labels
+
+
+def _unread(rows: Sequence[PodRow]) -> Unknown | None:
     unread = min((row.key[1] for row in rows if row.unreadable), default=None)
     return None if unread is None else Unknown(UnknownReason.UNREADABLE, f"Pod {unread}")
 
@@ -109,8 +125,10 @@ def _since(
 ) -> tuple[datetime | None, datetime | None]:
     times = {row.uid: row.waits_since for row in waiting if row.waits_since is not None}
     times |= {blocked.controller: blocked.since for blocked in missing if blocked.since is not None}
-    placed = {row.uid: row.placed_at for row in rows if row.node}
     before = state.spells.get(slot)
+    if before is None and not times:
+        return None, None
+    placed = {row.uid: row.placed_at for row in rows if row.node}
     after = spell(before, times, placed, now)
     if after != before:
         state.changed_histories.add(("spells", "/".join((*slot[0], slot[1]))))
@@ -126,7 +144,7 @@ def _since(
 
 def pool_of(state: State, part: Component, rows: Sequence[PodRow], waiting: Sequence[PodRow]) -> str:
     """
-    The pool that a component runs in or waits for; empty without GPUs.
+    The pool that a component runs in or waits for; empty without GPUs, and while it waits for devices by claims.
 
     What the pods ask for decides: the product where they name one, else the nodes that selectors, affinity and taints
     leave to those that wait; of several pools that where their siblings run, else the largest: a pod that takes any
@@ -134,7 +152,9 @@ def pool_of(state: State, part: Component, rows: Sequence[PodRow], waiting: Sequ
     """
     resource = part.gpu_resource or min((row.resource for row in rows if row.resource), default="")
     if not resource:
-        return ""
+        # Devices by claims are no request: which pool they are of is known once they are held.
+        held = Counter(name for row in rows if (name := state.ledger.pool_of_pod(row.key)))
+        return min(held, key=lambda name: (-held[name], name), default="")
     pools = {name: sums for name, sums in state.ledger.pools().items() if sums.resource == resource}
     products = (part.product,) if part.product else _wanted(state, waiting or rows)
     if products:
@@ -177,45 +197,25 @@ def _wanted(state: State, rows: Sequence[PodRow]) -> tuple[str, ...]:
 
 def _any_pod(state: State, rows: Iterable[PodRow]) -> Pod | None:
     """One that speaks for all: of several that differ always the same, in whatever order they came."""
-    row = min(rows, key=lambda each: each.key, default=None)
-    return state.objects.pods().get(row.key) if row is not None else None
-
-
-def _queue(slot: Slot, tier: Tier, waiting: Sequence[PodRow], own: Facts, since: datetime | None) -> Waiting | None:
-    """Pods that wait for something else than GPUs, or for reasons that are unclear, do not queue for the pool."""
-    short = [row for row in waiting if row.gpus and row.pending is not None and row.pending.cause in SHORT_OF_GPUS]
-    if not short:
-        return None
-    cause = own["component.waiting.cause"]
-    return Waiting(
-        workload=slot[0],
-        component=slot[1],
-        tier=tier.value,
-        pods=len(short),
-        gpus=sum(row.gpus for row in short),
-        since=since,
-        cause=cause if isinstance(cause, str) else "",
-    )
+    key = min([row.key for row in rows], default=None)
+    return state.objects.pods().get(key) if key is not None else None
 
 
 # Rollouts
 
 
-def is_rolling(state: State, workload: Workload, rows: Iterable[PodRow]) -> bool:
+def is_rolling(state: State, namespace: str, rows: Iterable[PodRow], roots: Iterable[Object]) -> bool:
     """
     Whether a rollout is under way.
 
     Pods of two revisions of one controller; or a controller that has not yet seen its newest spec, or has not made
     all its pods from it.
     """
-    revisions: dict[str, set[str]] = {}
-    for row in rows:
-        if row.live and row.family:
-            revisions.setdefault(row.family, set()).add(row.revision)
-    if any(len(found - {""}) > 1 for found in revisions.values()):
+    revisions = {(row.family, row.revision) for row in rows if row.live and row.family}
+    named = [family for family, revision in revisions if revision]
+    if len(named) > len(set(named)):
         return True
-    controllers = [_controller(state, workload.namespace, family) for family in revisions]
-    roots = [state.objects.get(kind, *key) for kind, key in workload.roots]
+    controllers = [_controller(state, namespace, family) for family in {family for family, _ in revisions}]
     return any(_is_behind(obj) for obj in (*controllers, *roots) if obj is not None)
 
 
@@ -239,9 +239,8 @@ def _is_behind(obj: Any) -> bool:
     return old > 0 and (not status.current_revision or status.current_revision != status.update_revision)
 
 
-def _is_canary(state: State, workload: Workload) -> bool:
-    roots = (state.objects.get(kind, *key) for kind, key in workload.roots)
-    return any(CANARY in obj.metadata.annotations for obj in roots if obj is not None)
+def _is_canary(roots: Iterable[Object]) -> bool:
+    return any(CANARY in obj.metadata.annotations for obj in roots)
 
 
 # Floors and ceilings
@@ -251,12 +250,13 @@ def _stated_minimum(state: State, workload: Workload, part: Component, rows: Seq
     by_policy = state.policy.minimum(workload.namespace, workload.name, part.name)
     if by_policy is not None or part.minimum is not None:
         return by_policy
-    pod = _any_pod(state, rows)
-    if pod is None or part.pods_per_replica > 1:
+    budgets = state.budgets.get(workload.namespace)
+    pod = _any_pod(state, rows) if budgets else None
+    if not budgets or pod is None or part.pods_per_replica > 1:
         return None
     floors = [
         floor
-        for budget in state.budgets.get(workload.namespace, {}).values()
+        for budget in budgets.values()
         if budget_selects(budget.spec.selector, pod.metadata.labels)
         and (floor := budget_floor(budget, part.desired)) is not None
     ]
@@ -285,10 +285,7 @@ def _amount(value: int | str, of: int) -> int:
     return max(0, whole(text) or 0)
 
 
-def _scaler_maxed(state: State, workload: Workload, part: Component, rows: Sequence[PodRow]) -> bool | Unknown:
-    unknown = state.gate(HPAS)
-    if unknown is not None:
-        return unknown
+def _scaler_maxed(state: State, workload: Workload, part: Component, rows: Sequence[PodRow]) -> bool:
     scalers = state.scalers.get(workload.namespace)
     if not scalers:
         return False

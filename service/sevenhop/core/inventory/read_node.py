@@ -13,9 +13,6 @@ from sevenhop.core.inventory.state import Slot, State
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement.devices import SLICES
 
-PLUGIN = "device-plugin"
-_PLUGIN_LABELS = ("app", "name", "k8s-app", "app.kubernetes.io/name", "app.kubernetes.io/component")
-
 
 def read_node(state: State, name: str) -> Facts | None:
     """Labels and facts; None for a node that is gone."""
@@ -27,7 +24,7 @@ def read_node(state: State, name: str) -> Facts | None:
         node,
         bound=state.ledger.bound_on(name),
         seen=state.seen_gpus.get(name),
-        plugin_ready=_plugin_ready(pods),
+        plugin_ready=_plugin_ready(state, pods),
         fails_only_here=_fails_only_here(state, name, pods),
         published=state.ledger.devices_on(name),
         published_unknown=state.gate(SLICES),
@@ -58,14 +55,8 @@ def _sampled(state: State, name: str) -> facts.Sampled | None:
     return facts.Sampled(health.unknown, health.visible, known, sum(part.free.unhealthy for part in parts))
 
 
-def is_plugin(pod: Pod) -> bool:
-    """Whether a pod advertises devices to the kubelet: NVIDIA's, AMD's, Intel's and the clouds' own say so by name."""
-    meta = pod.metadata
-    return PLUGIN in meta.name or any(PLUGIN in meta.labels.get(label, "") for label in _PLUGIN_LABELS)
-
-
-def _plugin_ready(pods: Iterable[Pod]) -> bool | None:
-    plugins = [pod for pod in pods if is_plugin(pod) and not pod.is_finished]
+def _plugin_ready(state: State, pods: Iterable[Pod]) -> bool | None:
+    plugins = [pod for pod in pods if state.shape(pod.metadata.key, pod).is_plugin and not pod.is_finished]
     return any(is_ready(pod) for pod in plugins) if plugins else None
 
 

@@ -12,10 +12,9 @@ from sevenhop.core.hops.failures import why_not_well
 from sevenhop.core.hops.pods import served_statuses, startup_budget
 from sevenhop.core.inventory.gpu_blame import blamed_on_gpu
 from sevenhop.core.inventory.history import Loads
-from sevenhop.core.inventory.history_keeping import release_of
-from sevenhop.core.inventory.ledger import asks
+from sevenhop.core.inventory.history_keeping import release_name
 from sevenhop.core.inventory.objects import Key
-from sevenhop.core.inventory.rows import PodRow, engine_started, is_ready, pod_row
+from sevenhop.core.inventory.rows import PodRow, PodShape, is_ready, pod_row, runs_since, status_of
 from sevenhop.core.inventory.state import State
 from sevenhop.core.inventory.workloads import Membership
 from sevenhop.core.objects.base import condition
@@ -26,11 +25,15 @@ STARTING = frozenset(("container-creating", "init-waiting", "artifact-fetching")
 
 STARTS_WITHIN = timedelta(minutes=15)
 
+_NO_LOADS = Loads()
+
 _MOMENT = timedelta(milliseconds=1)
 """Deadlines of pods hold up to the very moment; they are over right after it."""
 
 
-def read_pod(state: State, key: Key, pod: Pod, membership: Membership, now: datetime) -> tuple[PodRow, datetime | None]:
+def read_pod(
+    state: State, key: Key, pod: Pod, shape: PodShape, membership: Membership, now: datetime
+) -> tuple[PodRow, datetime | None]:
     """
     The pod's row as of `now`, and when it changes by time alone.
     """
@@ -39,15 +42,15 @@ def read_pod(state: State, key: Key, pod: Pod, membership: Membership, now: date
     failure = blamed_on_gpu(state, key, _failure(state, key, pod, now, wakes))
     row = pod_row(
         pod,
+        shape,
         membership,
-        asks(pod),
         pending=state.pending.verdict(key),
         failure=failure,
         restarts=counted,
         load_overdue=False,
         unreadable=key in state.unreadable.get("Pod", {}),
     )
-    if _is_overdue(state, row, pod, now, wakes):
+    if _is_overdue(state, row, pod, shape, now, wakes):
         row = replace(row, load_overdue=True)
     return row, min(wakes, default=None)
 
@@ -92,13 +95,14 @@ def _deadlines(pod: Pod) -> Iterator[datetime]:
         yield ready.last_transition_time + startup_budget(None) + _MOMENT
 
 
-def _is_overdue(state: State, row: PodRow, pod: Pod, now: datetime, wakes: list[datetime]) -> bool:
+def _is_overdue(state: State, row: PodRow, pod: Pod, shape: PodShape, now: datetime, wakes: list[datetime]) -> bool:
     if row.ready or not row.started or not row.live:
         return False
-    started = engine_started(pod)
+    started = runs_since(status_of(pod, shape.main))
     if started is None:
         return False
-    overdue_at = started + state.loads.get(release_of(pod), Loads()).budget()
+    release = release_name(row.key[0], shape.family, shape.image)
+    overdue_at = started + state.loads.get(release, _NO_LOADS).budget()
     if now < overdue_at:
         wakes.append(overdue_at)
     return now >= overdue_at

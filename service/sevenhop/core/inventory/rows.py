@@ -16,7 +16,7 @@ from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.ownership import kind_name, owner_of
 from sevenhop.core.inventory.workloads import Membership
 from sevenhop.core.objects.base import condition
-from sevenhop.core.objects.pod import Container, Pod
+from sevenhop.core.objects.pod import Container, ContainerStatus, Pod
 
 
 class PodRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -74,10 +74,48 @@ class PodRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         return self.judged or (self.pending is not None and self.pending.category is not Category.NONE)
 
 
+class PodShape(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """
+    What of a pod its status never changes: read once, and again when anything but the status differs.
+
+    Attributes:
+        gpus: Accelerators that it asks for, by resource.
+        resource: That of which it asks most; empty without any.
+        main: Its engine; see `main_container`.
+        is_plugin: See `is_plugin`.
+        gang, family, revision: As in `PodRow`.
+    """
+
+    gpus: dict[str, int]
+    resource: str
+    main: Container | None
+    image: str
+    gang: str
+    family: str
+    revision: str
+    is_plugin: bool
+
+
+def shape_of(pod: Pod, gpus: dict[str, int]) -> PodShape:
+    """`gpus` is what it asks for."""
+    main = main_container(pod.spec.containers)
+    family, revision = made_by(pod)
+    return PodShape(
+        gpus=gpus,
+        resource=max(gpus, key=lambda name: (gpus[name], name), default=""),
+        main=main,
+        image=main.image if main is not None else "",
+        gang=gang_of(pod),
+        family=family,
+        revision=revision,
+        is_plugin=is_plugin(pod),
+    )
+
+
 def pod_row(
     pod: Pod,
+    shape: PodShape,
     membership: Membership,
-    gpus: dict[str, int],
     *,
     pending: Diagnosis | None,
     failure: Diagnosis | None,
@@ -85,40 +123,40 @@ def pod_row(
     load_overdue: bool,
     unreadable: bool,
 ) -> PodRow:
-    """Read one pod.  `gpus` is what it asks for; `pending`, `failure` and `restarts` are computed by the caller."""
+    """Read one pod; `pending`, `failure` and `restarts` are computed by the caller."""
     meta, spec, status = pod.metadata, pod.spec, pod.status
     scheduled = condition(status.conditions, "PodScheduled")
     judged = scheduled is not None and scheduled.status == "False"
     has_node = bool(spec.node_name)
-    family, revision = made_by(pod)
-    main = main_container(spec.containers)
+    terminating = pod.is_terminating
+    engine = status_of(pod, shape.main)
     return PodRow(
         key=meta.key,
         uid=meta.uid or f"{meta.namespace}/{meta.name}",
         workload=membership.workload,
         component=membership.component,
         group=membership.group,
-        gang=gang_of(pod),
+        gang=shape.gang,
         node=spec.node_name,
         phase=status.phase or "Pending",
-        live=not pod.is_finished and not pod.is_terminating,
-        terminating=pod.is_terminating,
+        live=not terminating and not pod.is_finished,
+        terminating=terminating,
         ready=is_ready(pod),
-        started=_engine_runs(pod, main),
+        started=engine is not None and engine.state.running is not None,
         judged=judged,
         waits_since=None if has_node else _waits_since(pod, judged=judged),
         placed_at=scheduled.last_transition_time if has_node and scheduled is not None else None,
         created=meta.creation_timestamp,
         pending=None if has_node else pending,
         failure=failure,
-        gpus=sum(gpus.values()),
-        resource=max(gpus, key=lambda name: (gpus[name], name), default=""),
+        gpus=sum(shape.gpus.values()),
+        resource=shape.resource,
         priority=spec.priority or 0,
         restarts=restarts,
-        version=_version(pod, membership, main),
-        image=main.image if main is not None else "",
-        family=family,
-        revision=revision,
+        version=_version(membership, shape, engine),
+        image=shape.image,
+        family=shape.family,
+        revision=shape.revision,
         load_overdue=load_overdue,
         unreadable=unreadable,
     )
@@ -138,13 +176,18 @@ def main_container(containers: Sequence[Container]) -> Container | None:
     return containers[0] if containers else None
 
 
-def engine_started(pod: Pod) -> datetime | None:
-    """Since when the main container runs without a break."""
-    main = main_container(pod.spec.containers)
-    for status in pod.status.container_statuses:
-        if main is not None and status.name == main.name and status.state.running is not None:
-            return status.state.running.started_at
+def status_of(pod: Pod, container: Container | None) -> ContainerStatus | None:
+    """What the kubelet says of one of its containers; None while it says nothing."""
+    if container is not None:
+        for status in pod.status.container_statuses:
+            if status.name == container.name:
+                return status
     return None
+
+
+def runs_since(status: ContainerStatus | None) -> datetime | None:
+    """Since when a container runs without a break; None while it does not."""
+    return status.state.running.started_at if status is not None and status.state.running is not None else None
 
 
 _REVISIONS: tuple[tuple[str, str], ...] = (
@@ -193,6 +236,16 @@ def gang_of(pod: Pod) -> str:
     return next((found for key in _GANGS if (found := meta.labels.get(key) or meta.annotations.get(key))), "")
 
 
+PLUGIN = "device-plugin"
+_PLUGIN_LABELS = ("app", "name", "k8s-app", "app.kubernetes.io/name", "app.kubernetes.io/component")
+
+
+def is_plugin(pod: Pod) -> bool:
+    """Whether a pod advertises devices to the kubelet: NVIDIA's, AMD's, Intel's and the clouds' own say so by name."""
+    meta = pod.metadata
+    return PLUGIN in meta.name or any(PLUGIN in meta.labels.get(label, "") for label in _PLUGIN_LABELS)
+
+
 def _waits_since(pod: Pod, *, judged: bool) -> datetime | None:
     said = condition(pod.status.conditions, "PodScheduled")
     if judged and said is not None and said.last_transition_time is not None:
@@ -200,18 +253,7 @@ def _waits_since(pod: Pod, *, judged: bool) -> datetime | None:
     return pod.metadata.creation_timestamp
 
 
-def _engine_runs(pod: Pod, main: Container | None) -> bool:
-    return any(
-        status.state.running is not None
-        for status in pod.status.container_statuses
-        if main is not None and status.name == main.name
-    )
-
-
-def _version(pod: Pod, membership: Membership, main: Container | None) -> str:
+def _version(membership: Membership, shape: PodShape, engine: ContainerStatus | None) -> str:
     """What runs, not what was asked for: the digest where the kubelet tells it, the same on every node."""
-    image = main.image if main is not None else ""
-    for status in pod.status.container_statuses:
-        if main is not None and status.name == main.name and status.image_id:
-            image = status.image_id.rpartition("@")[2]
+    image = engine.image_id.rpartition("@")[2] if engine is not None and engine.image_id else shape.image
     return f"{membership.model.version} {image}".strip()

@@ -38,7 +38,7 @@ def read_pods(state: State, dirty: Dirty, wakes: Wakes, now: datetime) -> None:
             state.pending.forget(key)
         else:
             state.pending.watch(key)
-        row, wake = read_pod(state, key, pod, membership, now)
+        row, wake = read_pod(state, key, pod, state.shape(key, pod), membership, now)
         wakes.put(("pod", key), wake)
         _put_row(state, dirty, key, row)
 
@@ -86,11 +86,16 @@ def _hold(state: State, dirty: Dirty, key: Key, pod: Pod | None, slot: Slot | No
     after = None
     if pod is not None:
         claimed = state.devices.held(pod)
-        after = hold_of(pod, *(slot if slot is not None else (None, "")), claimed=claimed)
+        if slot is None:
+            after = hold_of(pod, None, "", claimed=claimed)
+        else:
+            after = hold_of(pod, *slot, claimed=claimed, asked=state.shape(key, pod).gpus)
     if before == after:
         return
     ledger.put_pod(key, after)
     dirty.nodes.update(hold.node for hold in (before, after) if hold is not None)
+    if slot is not None:
+        dirty.slots.add(slot)  # a claim that comes after its pod says in which pool the component is
 
 
 def _forget_pod(state: State, dirty: Dirty, wakes: Wakes, key: Key) -> None:
@@ -106,7 +111,8 @@ def _put_row(state: State, dirty: Dirty, key: Key, row: PodRow | None) -> None:
     if before == row:
         return
     dirty.pod_facts.add(key)
-    if before is not None:
+    stays = before is not None and row is not None and _is_made_alike(before, row)
+    if before is not None and not stays:
         slot = (before.workload, before.component)
         here = state.rows_of[slot]
         here.pop(key, None)
@@ -121,12 +127,17 @@ def _put_row(state: State, dirty: Dirty, key: Key, row: PodRow | None) -> None:
         state.rows[key] = row
         state.rows_of.setdefault(slot, {})[key] = row
         dirty.slots.add(slot)
-        if row.family:
+        if row.family and not stays:
             state.families.setdefault((key[0], row.family), set()).add(slot)
     _row_moved(state, dirty, key, before, row)
     if waits_for_bad(row) is not (key in state.waits_for_bad):
         (state.waits_for_bad.discard if key in state.waits_for_bad else state.waits_for_bad.add)(key)
         dirty.gpu_facts |= state.bad_gpu_nodes
+
+
+def _is_made_alike(before: PodRow, after: PodRow) -> bool:
+    """Whether a pod stays in its component, and its controller's pod."""
+    return before.workload == after.workload and before.component == after.component and before.family == after.family
 
 
 def _leave_family(state: State, row: PodRow, slot: Slot) -> None:

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import cast
 
 from sevenhop.core.facts.schema import Facts
+from sevenhop.core.inventory.capacity import Waiting
 from sevenhop.core.inventory.fact_changes import FactChanges
 from sevenhop.core.inventory.marking import reread_workload, rules_on_pods_changed
 from sevenhop.core.inventory.objects import Key
-from sevenhop.core.inventory.read_component import Read, read_component
+from sevenhop.core.inventory.read_component import Read, read_component, sight
 from sevenhop.core.inventory.read_workload import read_workload
 from sevenhop.core.inventory.rows import PodRow
 from sevenhop.core.inventory.state import Dirty, Slot, State, component_subject
@@ -19,6 +20,7 @@ from sevenhop.core.inventory.workloads import Workload
 from sevenhop.core.subject import Subject, SubjectKind
 
 _NO_PODS: dict[Key, PodRow] = {}
+_NOBODY: dict[Slot, Waiting] = {}
 
 _DONOR_FACTS = ("component.desired", "component.min", "component.ready", "tier", "product")
 _SERVICE_FACTS = ("component.desired", "component.intended_zero", "component.rolling", "component.canary", "tier")
@@ -48,6 +50,7 @@ def discover(state: State, dirty: Dirty) -> None:
 
 def read_components(state: State, dirty: Dirty, wakes: Wakes, told: FactChanges, now: datetime) -> None:
     """Facts of dirty components, until none is dirty: the tier of one holds for all of its workload."""
+    seen = sight(state)
     while dirty.slots:
         todo, dirty.slots = dirty.slots, set()
         for slot in sorted(todo):
@@ -56,13 +59,12 @@ def read_components(state: State, dirty: Dirty, wakes: Wakes, told: FactChanges,
             if workload is None or part is None:
                 _forget_component(state, dirty, wakes, told, slot)
                 continue
-            read = read_component(state, workload, part, now)
+            read = read_component(state, workload, part, seen, now)
             wakes.put(("slot", slot), read.wake)
             _take_component(state, dirty, told, slot, read)
-            tier = state.tier(workload)
-            if state.tier_of.get(workload.key) is not tier:
+            if state.tier_of.get(workload.key) is not read.tier:
                 # It may come from the priority of one component's pods, and holds for all of them.
-                state.tier_of[workload.key] = tier
+                state.tier_of[workload.key] = read.tier
                 reread_workload(state, dirty, workload.key)
                 dirty.services.update(k for k, other in state.service_of.items() if other == workload.key)
 
@@ -105,7 +107,8 @@ def _take_component(state: State, dirty: Dirty, told: FactChanges, slot: Slot, r
     subject = component_subject(slot)
     before = state.facts.get(subject, {})
     _queue(state, dirty, slot, read)
-    if state.labels_of.get(slot) != read.labels:
+    labels = state.labels_of.get(slot)
+    if labels is not read.labels and labels != read.labels:
         state.labels_of[slot] = read.labels
         dirty.pod_facts.update(state.rows_of.get(slot, ()))
     if not told.put(subject, read.facts):
@@ -124,6 +127,8 @@ def _queue(state: State, dirty: Dirty, slot: Slot, read: Read | None) -> None:
     before = state.pool_of.get(slot, "")
     after = read.pool if read is not None else ""
     queue = read.queue if read is not None else None
+    if before == after and queue is None and slot not in state.waiting_in.get(after, _NOBODY):
+        return  # as nearly always
     for name in {before, after} - {""}:
         here = state.waiting_in.setdefault(name, {})
         entry = queue if name == after else None
@@ -145,7 +150,7 @@ def _forget_component(state: State, dirty: Dirty, wakes: Wakes, told: FactChange
     _queue(state, dirty, slot, None)
     if slot in state.spells:
         state.changed_histories.add(("spells", "/".join((*slot[0], slot[1]))))
-    for kept in (state.labels_of, state.spells, state.priority_of):
+    for kept in (state.labels_of, state.labelled, state.spells, state.priority_of):
         cast("dict[Slot, object]", kept).pop(slot, None)
     wakes.put(("slot", slot), None)
     told.put(component_subject(slot), None)

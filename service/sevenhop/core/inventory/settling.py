@@ -125,8 +125,14 @@ class Settling:
         self.dirty.pools |= ledger.dirty
         ledger.dirty = set()
         if ledger.reshaped:
-            ledger.reshaped = False
             self.dirty.slots.update(self._state.pool_of)
+        elif ledger.resized:
+            # Where a component runs, it stays; which of several pools it waits for, their sizes decide.
+            self.dirty.slots.update(slot for slot, pool in self._state.pool_of.items() if not self._runs_in(slot, pool))
+        ledger.reshaped = ledger.resized = False
+
+    def _runs_in(self, slot: Slot, pool: str) -> bool:
+        return any(self._state.ledger.pool_of_pod(pod) == pool for pod in self._state.rows_of.get(slot, ()))
 
     def _note_short(self, name: str, facts: Facts | None) -> None:
         has, expected = ((facts or {}).get(f"node.gpu.{word}") for word in ("allocatable", "expected"))

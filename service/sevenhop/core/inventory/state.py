@@ -21,16 +21,17 @@ from sevenhop.core.inventory.gpu_health import GpuState, NodeHealth
 from sevenhop.core.inventory.gpu_watch import PoolWatch
 from sevenhop.core.inventory.gpus import Gpus
 from sevenhop.core.inventory.history import Loads, Restarts, SeenGpus
-from sevenhop.core.inventory.ledger import Ledger
+from sevenhop.core.inventory.ledger import Ledger, asks
 from sevenhop.core.inventory.objects import Key, Objects
 from sevenhop.core.inventory.pending import Pending
 from sevenhop.core.inventory.policy import Policy
-from sevenhop.core.inventory.rows import PodRow
+from sevenhop.core.inventory.rows import PodRow, PodShape, shape_of
 from sevenhop.core.inventory.services import ServiceIndex
 from sevenhop.core.inventory.stragglers import Stragglers
 from sevenhop.core.inventory.waiting import Spell
 from sevenhop.core.inventory.workloads import Component, Tier, Workload
 from sevenhop.core.objects.cluster import HorizontalPodAutoscaler, PodDisruptionBudget, PriorityClass
+from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement.cluster import Cluster
 from sevenhop.core.subject import Subject, SubjectKind
 
@@ -65,6 +66,15 @@ class Said(msgspec.Struct, frozen=True, gc=False):
     diagnosis: Diagnosis
 
 
+class Labelled(msgspec.Struct, frozen=True, gc=False):
+    """A component's labels, and all that they are made of."""
+
+    workload: Workload
+    tier: Tier
+    pool: str
+    labels: dict[str, str]
+
+
 class Dirty(msgspec.Struct):
     """What has to be looked at again; emptied by `settle`."""
 
@@ -88,6 +98,7 @@ class State:
     """
     Attributes:
         rows: Of pods that belong to a workload.
+        shapes: Of pods that were read, until anything but their status changes; see `shape`.
         families: (namespace, controller) to the components whose pods it makes; see `rows.made_by`.
         refused: (kind, key) of a controller to its component and what it may not create.
         said: (kind, key) to what an operator or a queue says is wrong with it; `told` are the keys by workload.
@@ -96,11 +107,15 @@ class State:
         failing: Of a component, the pods that fail and the nodes that they are on.
         priority_of: The highest priority among a component's pods.
         tier_of: Of a workload, as last told.
+        labels_of: Of components, as last told; `labelled` as last made.
         pool_of: The pool that a component runs in or waits for.
         budgets, scalers: PodDisruptionBudgets and HorizontalPodAutoscalers by namespace.
         listed_ready: Service to the pods that its EndpointSlices list as ready.
         short_of_gpus: Nodes that advertise fewer GPUs than they should, with both numbers.
         gpu_states, gpu_health: Of nodes with an agent, as last judged: by GPU, and in numbers.
+        gpu_sight_changes: Counts how often an agent came, or began or ceased to be heard.
+        unseen_in: Of pools, why it is not known how their GPUs are, while neither they nor their agents change;
+            see `gpu_sight`.
         bad_gpu_nodes: Nodes with bad GPUs.
         waits_for_bad: Pods that have no node because nodes advertise fewer GPUs than they have.
         silent_agents: Nodes that are ready and whose agent is silent.
@@ -127,6 +142,8 @@ class State:
         self.gpus = Gpus()
         self.gpu_states: dict[str, dict[str, GpuState]] = {}
         self.gpu_health: dict[str, NodeHealth] = {}
+        self.gpu_sight_changes = 0
+        self.unseen_in: tuple[tuple[int, int], dict[frozenset[str], str]] = ((0, 0), {})
         self.gpu_watch = PoolWatch()
         self.stragglers = Stragglers()
         self.bad_gpu_nodes: set[str] = set()
@@ -139,6 +156,7 @@ class State:
         self.last_change: dict[Key, datetime] = {}
 
         self.rows: dict[Key, PodRow] = {}
+        self.shapes: dict[Key, PodShape] = {}
         self.rows_of: dict[Slot, dict[Key, PodRow]] = {}
         self.families: dict[tuple[str, str], set[Slot]] = {}
         self.refused: dict[tuple[str, Key], tuple[Slot, NotCreated]] = {}
@@ -159,6 +177,7 @@ class State:
         self.priority_of: dict[Slot, int] = {}
         self.tier_of: dict[Key, Tier] = {}
         self.labels_of: dict[Slot, dict[str, str]] = {}
+        self.labelled: dict[Slot, Labelled] = {}
         self.pool_of: dict[Slot, str] = {}
         self.waiting_in: dict[str, dict[Slot, Waiting]] = {}
         self.short_of_gpus: dict[str, tuple[int, int]] = {}
@@ -202,6 +221,13 @@ class State:
     def unreadable_gate(self, kind: str, key: Key) -> Unknown | None:
         error = self.unreadable.get(kind, {}).get(key)
         return None if error is None else Unknown(UnknownReason.UNREADABLE, f"{kind} {key[1]}")
+
+    def shape(self, key: Key, pod: Pod) -> PodShape:
+        """What of this pod its status never changes."""
+        known = self.shapes.get(key)
+        if known is None:
+            known = self.shapes[key] = shape_of(pod, asks(pod))
+        return known
 
     def said_of(self, workload: Key) -> list[Said]:
         """What operators and queues say of a workload, in order of kind and name."""

@@ -107,6 +107,9 @@ def lagging(levels: Mapping[Key, Level]) -> dict[Key, bool | Unknown]:
     """Of each pod of one component, by the activity of each, whether it works less than half as much as the others."""
     if len(levels) - 1 < PEERS:
         return dict.fromkeys(levels, False)
+    unknown: dict[Key, bool | Unknown] = {pod: level for pod, level in levels.items() if isinstance(level, Unknown)}
+    if len(unknown) == len(levels):
+        return unknown  # as on all nodes without an agent
     known = sorted(level for level in levels.values() if not isinstance(level, Unknown))
     why = next((level for _, level in sorted(levels.items()) if isinstance(level, Unknown)), TOO_FEW)
     if len(known) - 1 < PEERS or 2 * len(known) <= len(levels):

@@ -89,6 +89,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         gpu_resource: Such as ``nvidia.com/gpu``; empty without GPUs.
         product: GPU product that is asked for, normalised; empty for any.
         intended_zero: Why nothing should run: ``scaled_to_zero``, ``suspended``, ``stopped``, ``queued``; else empty.
+        canary: Two versions on purpose, as its framework states it.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Component(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     product: str = ""
     priority_class: str = ""
     intended_zero: str = ""
+    canary: bool = False
     model: Model = Model()
     image: str = ""
     scale: ScaleTarget | None = None

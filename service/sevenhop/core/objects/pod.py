@@ -55,6 +55,18 @@ class Probe(Slim):
         return self.initial_delay_seconds + self.period_seconds * self.failure_threshold
 
 
+class ExecAction(Slim):
+    command: Sequence[str] = ()
+
+
+class LifecycleHandler(Slim):
+    exec: ExecAction = msgspec.field(default_factory=ExecAction)
+
+
+class Lifecycle(Slim):
+    post_start: LifecycleHandler = msgspec.field(default_factory=LifecycleHandler)
+
+
 class Container(Slim):
     name: str = ""
     image: str = ""
@@ -67,6 +79,7 @@ class Container(Slim):
     startup_probe: Probe | None = None
     readiness_probe: Probe | None = None
     liveness_probe: Probe | None = None
+    lifecycle: Lifecycle | None = None
 
 
 class NodeSelectorTerm(Slim):

@@ -15,6 +15,9 @@ from sevenhop.core.placement.cluster import Cluster
 from sevenhop.core.placement.devices import CLAIMS, CLASSES, TEMPLATES, ClaimNeed, MissingClassError
 from sevenhop.core.placement.selectors import NodeTerms, compile_node_selector
 
+UNSEEN_HOLDERS = "ResourceClaims, which tell who has the devices, were not seen"
+"""A problem of a pod that would fit; one that does not fit where all devices are free, fits nowhere."""
+
 
 class ClaimTrouble(StrEnum):
     """Why claims keep a pod from every node."""
@@ -72,6 +75,8 @@ def claims_demand(cluster: Cluster, pod: Pod) -> tuple[ClaimsDemand, tuple[Key, 
                 text = f"device class {error} does not exist"
                 return ClaimsDemand(trouble=ClaimTrouble.CLASS_MISSING, trouble_text=text), ()
             unseen.append(f"DeviceClass {error} was not seen")
+    if needs and not cluster.objects.of(CLAIMS) and not cluster.absence.counts(CLAIMS):
+        unseen.append(UNSEEN_HOLDERS)
     return ClaimsDemand(tuple(needs), tuple(nodes), unseen=tuple(unseen)), tuple(keys)
 
 

@@ -72,6 +72,19 @@ class SchedulingClass(msgspec.Struct, frozen=True, gc=False):
         )
 
 
+class Evictable(msgspec.Struct, frozen=True, gc=False):
+    """
+    Where an eviction could help a class, whoever is evicted.
+
+    Attributes:
+        views: Nodes whose refusal an eviction can change, and that could hold the pod if they were empty; in order.
+        lowest: Lowest priority bound on them; None without nodes or without pods there.
+    """
+
+    views: tuple[NodeView, ...]
+    lowest: int | None
+
+
 class Evaluation(msgspec.Struct, gc=False):
     """
     Attributes:
@@ -79,6 +92,7 @@ class Evaluation(msgspec.Struct, gc=False):
         resources: Name of each resource bit, by index.
         problems: What could not be modelled.
         delegated: Extended resources that a device class serves where no plugin does.
+        grouped, evictable: Made of the masks when first asked for, and forgotten when one of them changes.
     """
 
     masks: list[int]
@@ -88,6 +102,7 @@ class Evaluation(msgspec.Struct, gc=False):
     epoch: int = 0
     seen: int = 0
     grouped: dict[int, list[int]] | None = None
+    evictable: Evictable | None = None
 
     def groups(self) -> dict[int, list[int]]:
         """Mask to the indexes of the nodes that have it; few masks differ, so words are made from these."""
@@ -145,7 +160,7 @@ def evaluate(cluster: Cluster, wanted: SchedulingClass) -> Evaluation:
             views = [cluster.order[i] for i in changed]
             for view, mask in zip(views, _Checker(cluster, wanted).masks(views), strict=True):
                 known.masks[view.index] = mask
-            known.grouped = None
+            known.grouped = known.evictable = None
             known.seen = len(cluster.log)
             return known
     checker = _Checker(cluster, wanted)

@@ -13,7 +13,7 @@ from sevenhop.core.objects.cluster import PodDisruptionBudget
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement import constraints as c
 from sevenhop.core.placement.cluster import Cluster
-from sevenhop.core.placement.evaluation import Evaluation, class_of, masks_of
+from sevenhop.core.placement.evaluation import Evaluation, Evictable, class_of, masks_of
 from sevenhop.core.placement.nodes import NodeView, Resident
 from sevenhop.core.placement.selectors import compile_selector
 
@@ -78,16 +78,15 @@ def preempt(cluster: Cluster, pod: Pod, evaluation: Evaluation) -> Preemption:
     if _is_under_way(cluster, pod, priority):
         node = pod.status.nominated_node_name
         return Preemption(reason=PreemptionReason.UNDER_WAY, node=node, nodes=(node,))
-    needs = dict(class_of(cluster, pod).demand.needs)
-    possible = sorted(_resolvable(cluster, evaluation, needs), key=lambda view: view.index)
-    lowest = min((v.lowest_priority for v in possible if v.lowest_priority is not None), default=None)
+    where = _evictable(cluster, pod, evaluation)
+    possible, lowest = where.views, where.lowest
     if pod.spec.preemption_policy == "Never":
         return Preemption(reason=PreemptionReason.NEVER, candidates=len(possible), lowest=lowest)
     if not possible:
         return Preemption(reason=PreemptionReason.NOT_HELPFUL)
-    lower = [v for v in possible if v.lowest_priority is not None and v.lowest_priority < priority]
-    if not lower:
+    if lowest is None or lowest >= priority:
         return Preemption(reason=PreemptionReason.NO_LOWER_PRIORITY, candidates=len(possible), lowest=lowest)
+    lower = [v for v in possible if v.lowest_priority is not None and v.lowest_priority < priority]
     budgets = _budgets(cluster)
     found = _candidates(cluster, pod, evaluation, lower, budgets)
     if not found:
@@ -107,6 +106,16 @@ def preempt(cluster: Cluster, pod: Pod, evaluation: Evaluation) -> Preemption:
 def _is_under_way(cluster: Cluster, pod: Pod, priority: int) -> bool:
     view = cluster.views.get(pod.status.nominated_node_name)
     return view is not None and any(r.terminating and r.priority < priority for r in view.residents.values())
+
+
+def _evictable(cluster: Cluster, pod: Pod, evaluation: Evaluation) -> Evictable:
+    """The same for all priorities of a class, so it is kept with the class's evaluation."""
+    if evaluation.evictable is None:
+        needs = dict(class_of(cluster, pod).demand.needs)
+        views = tuple(sorted(_resolvable(cluster, evaluation, needs), key=lambda view: view.index))
+        lowest = min((v.lowest_priority for v in views if v.lowest_priority is not None), default=None)
+        evaluation.evictable = Evictable(views, lowest)
+    return evaluation.evictable
 
 
 def _resolvable(cluster: Cluster, evaluation: Evaluation, needs: Mapping[str, int]) -> Iterator[NodeView]:

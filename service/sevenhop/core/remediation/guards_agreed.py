@@ -13,6 +13,7 @@ from sevenhop.core.remediation.permit import Purpose
 from sevenhop.core.remediation.plan import Plan
 from sevenhop.core.remediation.playbook import Playbook
 from sevenhop.core.remediation.states import PlanState
+from sevenhop.core.words import counted
 
 
 def approved(question: Question) -> str | None:
@@ -151,13 +152,13 @@ def limits(question: Question) -> str | None:
     evicted = sum(1 for action in plan.actions if isinstance(action, EvictPod))
     replicas = sum(scale.before - scale.after for scale in plan.scales) + evicted
     if replicas > playbook.most_replicas:
-        return f"{replicas} replicas, and {playbook.id} allows {playbook.most_replicas}"
+        return f"{counted(replicas, 'replica')}, and {playbook.id} allows {playbook.most_replicas}"
     gpus = max(plan.gpus, sum((s.before - s.after) * s.unit_gpus for s in plan.scales))
     if gpus > playbook.most_gpus:
-        return f"{gpus} GPUs, and {playbook.id} allows {playbook.most_gpus}"
+        return f"{counted(gpus, 'GPU')}, and {playbook.id} allows {playbook.most_gpus}"
     pods = sum((s.before - s.after) * s.unit_pods for s in plan.scales) + evicted
     if len(plan.victims) > pods:
-        return f"{len(plan.victims)} pods would go, and the steps take {pods}"
+        return f"{counted(len(plan.victims), 'pod')} would go, and the steps take {pods}"
     if plan.lease > playbook.lease:
         return f"a lease of {plan.lease}, and {playbook.id} allows {playbook.lease}"
     if plan.scales and playbook.lease and not plan.lease:

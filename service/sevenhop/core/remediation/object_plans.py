@@ -12,8 +12,7 @@ from datetime import datetime
 
 from sevenhop.core.alerts.alert import Alert
 from sevenhop.core.inventory.objects import Key
-from sevenhop.core.inventory.read_node import is_plugin
-from sevenhop.core.inventory.rows import PodRow, is_ready
+from sevenhop.core.inventory.rows import PodRow, is_plugin, is_ready
 from sevenhop.core.inventory.state import State, slot_of
 from sevenhop.core.objects.base import condition
 from sevenhop.core.objects.cluster import Node
@@ -23,6 +22,7 @@ from sevenhop.core.remediation.guards_question import Evidence
 from sevenhop.core.remediation.plan import Answer, Considered, NoPlanReason, Plan
 from sevenhop.core.remediation.playbook import Goal, Playbook
 from sevenhop.core.subject import Subject, SubjectKind
+from sevenhop.core.words import counted, inflected
 
 MAKES_AGAIN = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "LeaderWorkerSet", "RayCluster", "PodClique"})
 """Kinds of owners that make a pod again when it is removed; a Job counts it as a failure, a bare pod is lost."""
@@ -199,7 +199,9 @@ def _of_pod(state: State, key: Key, now: datetime) -> Iterable[Evidence]:
     peers = [each for each in state.pods_of((row.workload, row.component)) if each.live and each.key != key]
     alike = [each for each in peers if (each.version, each.image) == (row.version, row.image)]
     if alike and all(each.ready for each in alike) and not row.ready:
-        yield Evidence(fact=f"{len(alike)} pods of the same release are Ready elsewhere", source="peers", seen_at=now)
+        are = inflected(len(alike), "is", "are")
+        fact = f"{counted(len(alike), 'pod')} of the same release {are} Ready elsewhere"
+        yield Evidence(fact=fact, source="peers", seen_at=now)
     if row.load_overdue:
         yield Evidence(fact="it loads for longer than its release ever took", source="load-history", seen_at=now)
     if row.ready:
@@ -214,14 +216,15 @@ def _of_node(state: State, name: str, now: datetime) -> Iterable[Evidence]:
     facts = state.facts.get(Subject(SubjectKind.NODE, "", name), {})
     has, should = facts.get("node.gpu.allocatable"), facts.get("node.gpu.expected")
     if isinstance(has, int) and isinstance(should, int) and has < should:
-        yield Evidence(fact=f"offers {has} of {should} GPUs", source="kubelet", seen_at=now)
+        yield Evidence(fact=f"offers {has} of {counted(should, 'GPU')}", source="kubelet", seen_at=now)
     plugin = facts.get("node.plugin_ready")
     if plugin is False:
         yield Evidence(fact="its device plugin is not Ready", source="device-plugin", seen_at=now)
     yield from _of_gpus(state, name, now)
     failing = [row for row in _rows(state, Subject(SubjectKind.NODE, "", name)) if row.live and row.failure is not None]
     if failing:
-        yield Evidence(fact=f"{len(failing)} pods fail on it", source="pods", seen_at=now)
+        fail = inflected(len(failing), "fails", "fail")
+        yield Evidence(fact=f"{counted(len(failing), 'pod')} {fail} on it", source="pods", seen_at=now)
     if isinstance(node, Node):
         bad = [c for c in node.status.conditions if c.type not in _WELL_KNOWN and c.status == "True"]
         if bad or ((ready := condition(node.status.conditions, "Ready")) is not None and ready.status != "True"):

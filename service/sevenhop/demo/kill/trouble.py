@@ -14,7 +14,7 @@ import aiohttp
 
 from sevenhop.demo.kill.clock import SharedClock
 from sevenhop.demo.manifests import GPU
-from sevenhop.runtime.control_path import SOCKET
+from sevenhop.runtime.control_path import SOCKET, way_to_door
 from sevenhop.simulation.cluster import SimulatedCluster
 from sevenhop.simulation.store import Data
 
@@ -95,7 +95,7 @@ class Caller:
     """What a person at a terminal does: look at the plans, and say yes."""
 
     def __init__(self, state: Path) -> None:
-        self._socket = state / SOCKET
+        self._state = state
 
     async def plans(self) -> list[Row] | None:
         """None while nobody answers."""
@@ -108,16 +108,16 @@ class Caller:
         return await self._ask("POST", "/decide", body) is not None
 
     async def _ask(self, method: str, path: str, body: Row | None = None) -> Any:
-        if not self._socket.exists():
+        if not (self._state / SOCKET).exists():
             return None
-        connector = aiohttp.UnixConnector(path=str(self._socket))
         timeout = aiohttp.ClientTimeout(total=_ASK_WITHIN_S)
         try:
-            async with (
-                aiohttp.ClientSession(connector=connector, timeout=timeout) as session,
-                session.request(method, f"http://sevenhop{path}", json=body) as response,
-            ):
-                return await response.json()
+            with way_to_door(self._state) as way:
+                async with (
+                    aiohttp.ClientSession(connector=aiohttp.UnixConnector(path=way), timeout=timeout) as session,
+                    session.request(method, f"http://sevenhop{path}", json=body) as response,
+                ):
+                    return await response.json()
         except (aiohttp.ClientError, TimeoutError, OSError):
             return None  # it is starting, or was killed in the middle
 

@@ -18,6 +18,7 @@ from sevenhop.runtime.clock import Clock
 from sevenhop.runtime.embedded import RECALL_WITHIN_S
 from sevenhop.runtime.outbox import Outbox
 from sevenhop.runtime.recall import Recall
+from sevenhop.runtime.scaled.hands import Heard
 from sevenhop.runtime.scaled.sight import Sight
 from sevenhop.sources.kubernetes.sharing import Sharing
 from sevenhop.stores.redis import RedisStore
@@ -35,7 +36,7 @@ class Parts(msgspec.Struct, frozen=True):
     Attributes:
         build_engine: An empty engine of a cluster, with the rules that hold now.
         channels: Shared by all clusters.
-        build_acting: Hands in a cluster, given its engine; None where nothing is carried out.
+        build_acting: Hands in a cluster, given its engine and how its edge is heard; None where nothing is carried out.
         silence: See `Sight`.
     """
 
@@ -43,7 +44,7 @@ class Parts(msgspec.Struct, frozen=True):
     channels: Mapping[str, Channel]
     clock: Clock
     silence: timedelta
-    build_acting: Callable[[str, Engine], Acting | None] = lambda _cluster, _engine: None
+    build_acting: Callable[[str, Engine, Callable[[], Heard]], Acting | None] = lambda _cluster, _engine, _heard: None
 
 
 class Cell:
@@ -58,12 +59,19 @@ class Cell:
         self.cluster = cluster
         self.engine = parts.build_engine(cluster)
         self.store = RedisStore(fence, cluster)
-        self.outbox = Outbox(self.store, parts.channels, parts.clock, parts.build_acting(cluster, self.engine))
         self.sight = Sight(parts.silence, parts.clock(), is_whole=is_whole)
+        acting = parts.build_acting(cluster, self.engine, self.heard)
+        self.outbox = Outbox(self.store, parts.channels, parts.clock, acting)
         self.wake: datetime | None = None
         self._sharing = Sharing()
         self._channels = parts.channels
         self._clock = parts.clock
+        self._fence = fence
+
+    def heard(self) -> Heard:
+        """How its edge is heard; while nothing can be stored its words wait here, and the silence is ours."""
+        silent_s = (self._clock() - self.sight.heard_at) / timedelta(seconds=1)
+        return Heard(silent_s=0.0 if self._fence.stalled else max(silent_s, 0.0), term=self.sight.term)
 
     def load(self, changes: Changes, now: datetime) -> None:
         """Take over what is stored, before the first event."""

@@ -101,6 +101,12 @@ def request_of(event: Request | Silenced) -> str:
     return f"silence-{event.silence_id}-{event.at.timestamp()}" if isinstance(event, Silenced) else event.request_id
 
 
+def remembered(event: SwitchSet) -> SwitchSet:
+    """A stop that outlived the state in which it was stored, as a new state takes it in."""
+    why = "said before all state was lost"
+    return msgspec.structs.replace(event, comment=f"{event.comment} ({why})" if event.comment else why)
+
+
 def _lets_happen(event: Event) -> bool:
     """Holding back, giving back and ending a silence are safe at any time."""
     if isinstance(event, Silenced):

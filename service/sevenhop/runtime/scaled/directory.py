@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ import redis.asyncio as aioredis
 from redis.exceptions import RedisError
 
 from sevenhop.channels.door import RefusedError
+from sevenhop.core.words import inflected
 from sevenhop.runtime.answers import Said, described, expiry_of, explained, listing, no_silence, refused, status_of
 from sevenhop.runtime.answers import told_of as message_of
 from sevenhop.runtime.clock import Clock
@@ -48,7 +49,7 @@ class Directory:
         self._partitions = partitions
         self._clock = clock
         self._trail = trail
-        self.telling = Telling(client, self.cells, clock)
+        self.telling = Telling(client, self.cells, clock, self._served)
         self._asking = Asking(client, partitions, clock)
 
     # Which there are
@@ -75,6 +76,21 @@ class Directory:
             raise UnseenError(f"Redis does not answer: {type(error).__name__}; ask again") from None
         return sorted(told | {cell.cluster for cell in self.cells()})
 
+    async def untold(self) -> list[int]:
+        """
+        Partitions whose clusters nobody has told of since Redis began anew, so that `clusters` may lack some.
+
+        Raises:
+            UnseenError: Redis does not answer.
+        """
+        try:
+            return await self.telling.untold(self._partitions)
+        except (RedisError, OSError) as error:
+            raise UnseenError(f"Redis does not answer: {type(error).__name__}; ask again") from None
+
+    def _served(self) -> list[int]:
+        return [number for number, partition in self._worker.partitions.items() if partition.is_ready]
+
     async def pick(self, cluster: str) -> str:
         """
         The one that is meant: the named one, else the only one.
@@ -85,14 +101,16 @@ class Directory:
         """
         known = await self.clusters()
         names = ", ".join(known[:MOST_NAMED]) + (f" and {len(known) - MOST_NAMED} more" if known[MOST_NAMED:] else "")
-        if not known:
-            raise WhichError("no edge has told of any cluster yet")
-        if cluster:
-            if cluster not in known:
-                raise WhichError(f"no cluster is called {cluster[:80]!r} here; there are {names}")
+        if cluster in known:
             return cluster
-        if len(known) > 1:
-            raise WhichError(f"say which cluster, with --cluster: {names}")
+        # Before a name is called unknown, or a cluster the only one.
+        untold = untold_words(await self.untold())
+        if not known:
+            raise WhichError("no edge has told of any cluster yet" + untold)
+        if cluster:
+            raise WhichError(f"no cluster is called {cluster[:80]!r} here; there are {names}{untold}")
+        if len(known) > 1 or untold:
+            raise WhichError(f"say which cluster, with --cluster: {names}{untold}")
         return known[0]
 
     async def having(self, table: str, key: str) -> list[str]:
@@ -167,6 +185,19 @@ class Directory:
         if what == "audit":
             return Said(self._trail(cell.store))
         return refused(404, f"this worker knows no answer to {what[:40]!r}; upgrade all workers")
+
+
+def untold_words(untold: Sequence[int]) -> str:
+    """
+    What is to be added to an answer that may lack clusters.
+
+    >>> untold_words([])
+    ''
+    """
+    if not untold:
+        return ""
+    which = f"{inflected(len(untold), 'partition')} {', '.join(map(str, untold))}"
+    return f"; Redis began anew, and no worker has told since which clusters are in {which}: say it again in a minute"
 
 
 def _expiry(cell: Cell, query: Mapping[str, str], now: datetime) -> Said:

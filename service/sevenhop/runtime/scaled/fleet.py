@@ -27,7 +27,7 @@ from sevenhop.core import views
 from sevenhop.core.events import Silenced
 from sevenhop.runtime.answers import Said, SilenceRequest, refused, silence_of
 from sevenhop.runtime.clock import Clock
-from sevenhop.runtime.control_path import SOCKET
+from sevenhop.runtime.control_path import SOCKET, way_to_door
 from sevenhop.runtime.scaled.directory import Directory, UnseenError, WhichError
 from sevenhop.runtime.scaled.fleet_front import FleetFront
 from sevenhop.runtime.scaled.questions import Answering
@@ -87,7 +87,8 @@ class FleetDoor:
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
         await runner.setup()
         try:
-            await web.UnixSite(runner, str(path)).start()
+            with way_to_door(self._folder) as way:
+                await web.UnixSite(runner, way).start()
             path.chmod(0o600)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._directory.telling.run(), name="telling")

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from sevenhop.core.effects import Message, Reply
-from sevenhop.core.events import BreakerReset, Decided, Silenced, SwitchSet
+from sevenhop.core.events import Decided, Silenced, SwitchSet
 from sevenhop.core.incidents.keeping import INCIDENTS
 from sevenhop.core.remediation.keeping import PLANS
 from sevenhop.runtime.scaled.decisions import Decisions, NoAnswerError, Request
-from sevenhop.runtime.scaled.directory import Directory, UnseenError, WhichError
+from sevenhop.runtime.scaled.directory import Directory, UnseenError, WhichError, untold_words
 
 LOOK_WITHIN_S = 2.0
 """For what a click needs at once: Slack takes a trigger for three seconds."""
+
+ALL_TOLD_WITHIN_S = 12.0
+"""After Redis began anew: each worker tells every 5 s, and one that died then is replaced in less."""
+
+_LOOK_S = 0.3
 
 
 class FleetFront:
@@ -26,12 +32,12 @@ class FleetFront:
 
     async def ask(self, event: Request, cluster: str = "") -> Reply:
         try:
-            clusters = [await self._directory.pick(cluster)] if cluster else await self._meant(event)
+            if not cluster and isinstance(event, SwitchSet):
+                return await self._ask_everywhere(event)
+            meant = await self._directory.pick(cluster) if cluster else await self._meant(event)
         except (WhichError, UnseenError) as error:
             return Reply(request_id=event.request_id, accepted=False, text=f"{error}; nothing was done")
-        if len(clusters) == 1:
-            return await self._decisions.ask(clusters[0], event)
-        return await self._ask_all(clusters, event)
+        return await self._decisions.ask(meant, event)
 
     async def silence(self, event: Silenced, cluster: str = "") -> None:
         """
@@ -61,45 +67,81 @@ class FleetFront:
 
     async def status(self) -> str:
         try:
+            untold = untold_words(await self._directory.untold())
             said = await self._directory.ask_all(await self._directory.clusters(), "status")
         except UnseenError as error:
             return str(error)
         lines = [
             f"{cluster}: {each.data if each.status == 200 else each.data['error']}" for cluster, each in said.items()
         ]
-        return "\n".join(lines) or "no edge has told of any cluster yet"
+        return ("\n".join(lines) or "no edge has told of any cluster yet") + untold
 
-    async def _meant(self, event: Request) -> list[str]:
-        if isinstance(event, Decided):
-            return await self._with_plan(event)
-        if isinstance(event, BreakerReset):
-            return [await self._directory.pick("")]
-        # Whoever stops everything means everything.
-        found = await self._directory.clusters()
-        if not found:
-            raise WhichError("no edge has told of any cluster yet")
-        return found
+    async def _meant(self, event: Request) -> str:
+        return await self._with_plan(event) if isinstance(event, Decided) else await self._directory.pick("")
 
-    async def _with_plan(self, event: Decided) -> list[str]:
+    async def _with_plan(self, event: Decided) -> str:
         found = await self._directory.having(PLANS, event.plan_id)
         if not found:
             shown = event.plan_id[:40]
-            raise WhichError(f"no cluster has a plan {shown!r}; `sevenhop get plans --all-clusters` lists them")
+            untold = untold_words(await self._directory.untold())
+            raise WhichError(f"no cluster has a plan {shown!r}; `sevenhop get plans --all-clusters` lists them{untold}")
         if len(found) > 1:
             raise WhichError(f"several clusters have a plan of that id, say which with --cluster: {', '.join(found)}")
-        return found
+        return found[0]
 
-    async def _ask_all(self, clusters: list[str], event: SwitchSet | Request) -> Reply:
-        async def one(cluster: str) -> Reply:
-            try:
-                return await self._decisions.ask(cluster, event)
-            except NoAnswerError as error:
-                return Reply(request_id=event.request_id, accepted=False, text=str(error))
+    async def _ask_everywhere(self, event: SwitchSet) -> Reply:
+        """
+        Whoever stops everything means everything: the clusters that are known at once, and where Redis has just begun
+        anew also those of which their workers have yet to tell.
 
-        replies = await asyncio.gather(*map(one, clusters))
-        texts = {reply.text for reply in replies}
-        if len(texts) == 1:
-            text = f"{texts.pop()} (in {', '.join(clusters)})"
-        else:
-            text = "\n".join(f"{cluster}: {reply.text}" for cluster, reply in zip(clusters, replies, strict=True))
-        return Reply(request_id=event.request_id, accepted=all(reply.accepted for reply in replies), text=text)
+        Raises:
+            WhichError: There is none.
+            UnseenError: Redis does not answer, so which there are cannot be known.
+            NoAnswerError: There is one, and nobody has answered yet.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + ALL_TOLD_WITHIN_S
+        untold: list[int] = []
+        asked: dict[str, asyncio.Task[Reply]] = {}
+        try:
+            while True:
+                try:
+                    left = await self._directory.untold()  # before the clusters, which may be told meanwhile
+                    for cluster in await self._directory.clusters():
+                        if cluster not in asked:
+                            asked[cluster] = asyncio.create_task(self._decisions.ask(cluster, event))
+                    untold = left
+                except UnseenError:
+                    if not asked:
+                        raise  # nothing was done
+                if not untold or loop.time() > until:
+                    break
+                await asyncio.sleep(_LOOK_S)
+            if not untold and not asked:
+                raise WhichError("no edge has told of any cluster yet")
+            if not untold and len(asked) == 1:
+                return await next(iter(asked.values()))
+            return _together(event, {cluster: await _reply(event, task) for cluster, task in asked.items()}, untold)
+        finally:
+            for task in asked.values():
+                task.cancel()
+
+
+async def _reply(event: SwitchSet, asked: asyncio.Task[Reply]) -> Reply:
+    try:
+        return await asked
+    except NoAnswerError as error:
+        return Reply(request_id=event.request_id, accepted=False, text=str(error))
+
+
+def _together(event: SwitchSet, replies: Mapping[str, Reply], untold: Sequence[int]) -> Reply:
+    """One answer of many clusters; it is no yes while there may be one that was not asked."""
+    texts = {reply.text for reply in replies.values()}
+    if len(texts) == 1:
+        text = f"{texts.pop()} (in {', '.join(replies)})"
+    else:
+        text = "\n".join(f"{cluster}: {reply.text}" for cluster, reply in replies.items())
+    if untold:
+        text = f"{text or 'no cluster is known yet, and nothing was done'}; not in others{untold_words(untold)}"
+    accepted = not untold and all(reply.accepted for reply in replies.values())
+    return Reply(request_id=event.request_id, accepted=accepted, text=text)

@@ -19,10 +19,10 @@ from typing import Any, Protocol
 
 from sevenhop.core.alerts.rule import Rule
 from sevenhop.core.engine import Step
-from sevenhop.core.events import Event, Silenced
+from sevenhop.core.events import Event, Silenced, SwitchSet
 from sevenhop.runtime.codec import Answered, Read, RecordError
 from sevenhop.runtime.scaled.cell import Cell, Parts
-from sevenhop.runtime.scaled.decisions import refusal_of, stored_of, why_refused
+from sevenhop.runtime.scaled.decisions import refusal_of, remembered, stored_of, why_refused
 from sevenhop.runtime.scaled.incoming import Batch, Held
 from sevenhop.runtime.scaled.incoming import Incoming as Incoming
 from sevenhop.runtime.scaled.incoming import Own as Own
@@ -126,6 +126,7 @@ class Partition:
         self._running: set[str] = set()
         self._rules: tuple[Rule, ...] | None = None  # that came after we began
         self._awaited: set[asyncio.Future[None]] = set()
+        self._switched: dict[str, SwitchSet] = {}  # as the topic of objects keeps it
 
     # What others hand in
 
@@ -198,9 +199,11 @@ class Partition:
         """
         self.release()
         self.cells, self._running = {}, set()
+        self._switched.clear()
         self._held.clear()
         objects, signals = self._topics.inputs
         _, end = await self._kafka.ends(objects)
+        is_anew = objects not in self.fence.offsets
         start = await self._start(objects, end)
         changes = Changes(offsets={objects: start, signals: await self._signals_start(signals)})
         self._whole_at = end
@@ -216,6 +219,8 @@ class Partition:
         steps: dict[str, Step] = {}
         for cluster, cell in self.cells.items():
             events = await cell.ask_channels()
+            if is_anew and (switched := self._switched.get(cluster)) is not None and switched.is_on:
+                events.append(remembered(switched))
             if start >= end:
                 events += cell.sight.whole()
             # Everything is derived at once: seconds in a large cluster.  Nobody else touches the cell yet, and in a
@@ -251,6 +256,9 @@ class Partition:
             found = self._kafka.read(record)
         except RecordError:
             return  # buried when the stream brought it
+        if isinstance(found.event, SwitchSet):
+            self._switched[found.cluster] = found.event
+            return
         if isinstance(found.event, Answered) or isinstance(found.event, SIGNED):  # noqa: SIM101  SIGNED is a tuple
             return  # a decision makes no cluster
         try:

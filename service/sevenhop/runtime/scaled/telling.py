@@ -35,6 +35,8 @@ TELL_ALL_EVERY = 12
 FORGOTTEN_AFTER = timedelta(days=1)
 
 _TOLD_AT = "@told"
+_SERVED = "@served"
+"""Of a partition's number: its worker has told of all clusters in it, since Redis has had this memory."""
 
 
 class Fleet:
@@ -71,13 +73,19 @@ class Telling:
     """
     Args:
         cells: The clusters that are ours, now.
+        served: The partitions that are ours and rebuilt, now: all clusters in them are known.
     """
 
     def __init__(
-        self, client: aioredis.Redis, cells: Callable[[], Iterable[Cell]], now: Callable[[], datetime]
+        self,
+        client: aioredis.Redis,
+        cells: Callable[[], Iterable[Cell]],
+        now: Callable[[], datetime],
+        served: Callable[[], Iterable[int]] = tuple,
     ) -> None:
         self._client = client
         self._cells = cells
+        self._served = served
         self._now = now
         self._told: dict[str, bytes] = {}
         self._begun: set[str] = set()
@@ -115,7 +123,8 @@ class Telling:
 
     async def tell(self) -> None:
         """What has changed since it was told, and that we are there."""
-        changed: dict[str, bytes] = {}
+        # Before their clusters are listed: one that is rebuilt meanwhile has its turn in the next round.
+        changed: dict[str, bytes] = {f"{number}|{_SERVED}": b"1" for number in self._served()}
         for cell in list(self._cells()):
             try:
                 await self._tell_of(cell, changed)
@@ -179,6 +188,16 @@ class Telling:
             RedisError, OSError: Redis does not answer.
         """
         return {cluster for cluster, view in map(_parts, await to_its_end(self._fields())) if view == _TOLD_AT}
+
+    async def untold(self, partitions: int) -> list[int]:
+        """
+        Numbers of partitions of which no worker has told since Redis began anew: there may be clusters in them.
+
+        Raises:
+            RedisError, OSError: Redis does not answer.
+        """
+        told = {of for of, view in map(_parts, await to_its_end(self._fields())) if view == _SERVED}
+        return [number for number in range(partitions) if str(number) not in told]
 
     async def forget(self) -> None:
         """Drop clusters of which no worker has spoken for `FORGOTTEN_AFTER`: they are watched no more."""

@@ -40,6 +40,13 @@ Now = Callable[[], datetime]
 class Part(Protocol):
     """A worker or an edge within a process."""
 
+    @property
+    def beats(self) -> Heartbeat | None:
+        """Its heartbeat; None while there is none to wait for."""
+
+    def why_not_well(self) -> str:
+        """Empty while it is well, else why not."""
+
     async def samples(self) -> list[Sample]: ...
 
 
@@ -60,14 +67,14 @@ class Watched:
 
     def worker(self, worker: Worker, partitions: int) -> WatchedWorker:
         """Measure a worker, from before it runs; `partitions` is how many the stream has."""
-        made = WatchedWorker(self._settings, self.meter, self.traces, worker, partitions, self._now)
+        made = WatchedWorker(self._settings, self.meter, self.traces, worker, partitions, self._now, self.why_not_well)
         worker.reports.append(lambda: {**self.report(), "heartbeat": report_of(made.heartbeat)})
         self._parts.append(made)
         return made
 
     def edge(self, cluster: str, push: Pushed | None) -> WatchedEdge:
         """Measure the edge of a cluster, over all its terms."""
-        made = WatchedEdge(self._settings, self.meter, cluster, push, self._now)
+        made = WatchedEdge(self._settings, self.meter, cluster, push, self._now, self.why_not_well)
         self._parts.append(made)
         return made
 
@@ -77,7 +84,17 @@ class Watched:
 
     async def samples(self) -> list[Sample]:
         """All levels of this moment."""
-        return [sample for part in self._parts for sample in await part.samples()]
+        found = [sample for part in self._parts for sample in await part.samples()]
+        return [*found, *_beats([part.beats for part in self._parts if part.beats is not None])]
+
+    def why_not_well(self) -> str:
+        """
+        Empty while every part is well.
+
+        Who listens for heartbeats hears one process: if one part of it beat for itself alone, nobody would notice that
+        the other one has stopped.
+        """
+        return next((why for part in self._parts if (why := part.why_not_well())), "")
 
     def report(self) -> dict[str, Any]:
         """For `doctor`."""
@@ -95,7 +112,7 @@ class WatchedWorker:
     See `Watched.worker`.
 
     Attributes:
-        heartbeat: Withheld while the worker is not well; an Alertmanager is told of each cluster that is served.
+        heartbeat: Withheld while its process is not well; an Alertmanager is told of each cluster that is served.
     """
 
     def __init__(
@@ -106,6 +123,7 @@ class WatchedWorker:
         worker: Worker,
         partitions: int,
         now: Now,
+        unwell: Callable[[], str],
     ) -> None:
         self._settings = settings
         self._meter = meter
@@ -115,10 +133,12 @@ class WatchedWorker:
         self._now = now
         self._levels: dict[str, tuple[Cell, Levels]] = {}
         self._waits_since: dict[int, datetime] = {}  # partitions that are not rebuilt
-        self.heartbeat = Heartbeat(
-            settings.heartbeat, "", meter, self.why_not_well, now, role="worker", clusters=self.served
-        )
+        self.heartbeat = Heartbeat(settings.heartbeat, "", meter, unwell, now, role="worker", clusters=self.served)
         worker.on_partition.append(self._begin)
+
+    @property
+    def beats(self) -> Heartbeat:
+        return self.heartbeat
 
     def served(self) -> list[str]:
         """Clusters of which people would be told now: rebuilt, and their edge speaks."""
@@ -143,7 +163,6 @@ class WatchedWorker:
             ("sevenhop_partition_claims_total", (Claim.REBUILT,), worker.rebuilds),
             # With those that never happened: else the first of a kind would be no increase.
             *(("sevenhop_dead_letters_total", (why,), worker.dead_letters.get(why, 0)) for why in DeadLetterReason),
-            *_beats(self.heartbeat),
         ]
         lag = worker.lag()
         for number, partition in sorted(worker.partitions.items()):
@@ -214,7 +233,15 @@ class WatchedEdge:
         heartbeat: To be run within each term: a replica that waits is not the one whose end matters.
     """
 
-    def __init__(self, settings: TelemetrySettings, meter: Meter, cluster: str, push: Pushed | None, now: Now) -> None:
+    def __init__(
+        self,
+        settings: TelemetrySettings,
+        meter: Meter,
+        cluster: str,
+        push: Pushed | None,
+        now: Now,
+        unwell: Callable[[], str],
+    ) -> None:
         self._cluster = cluster
         self._push = push
         self._now = now
@@ -223,7 +250,12 @@ class WatchedEdge:
         self._dcgm: tuple[Looked, ...] = ()
         self._began = now()
         self._sent_before = 0  # in earlier terms
-        self.heartbeat = Heartbeat(settings.heartbeat, cluster, meter, self.why_not_well, now, role="edge")
+        self.heartbeat = Heartbeat(settings.heartbeat, cluster, meter, unwell, now, role="edge")
+
+    @property
+    def beats(self) -> Heartbeat | None:
+        """None of a replica that waits: nobody would miss it."""
+        return self.heartbeat if self._edge is not None else None
 
     def begin(self, edge: Edge, source: KubernetesSource, dcgm: Iterable[Looked]) -> None:
         """A term begins."""
@@ -252,7 +284,6 @@ class WatchedEdge:
                 ("sevenhop_edge_buffered_events", place, edge.buffered),
                 ("sevenhop_edge_stalled", place, float(bool(edge.stalled))),
                 *source_samples(self._cluster, self._source.status(), self._now(), self._began),
-                *_beats(self.heartbeat),
             ]
         return found
 
@@ -262,9 +293,12 @@ def report_of(heartbeat: Heartbeat) -> Any:
     return msgspec.to_builtins(heartbeat.status())
 
 
-def _beats(heartbeat: Heartbeat) -> list[Sample]:
-    last = heartbeat.last_success_at
+def _beats(heartbeats: Sequence[Heartbeat]) -> list[Sample]:
+    """One pair for the process: of several, since the one that was taken longest ago."""
+    if not heartbeats:
+        return []
+    taken = [beat.last_success_at.timestamp() if beat.last_success_at is not None else 0.0 for beat in heartbeats]
     return [
-        ("sevenhop_heartbeat_configured", (), float(heartbeat.is_configured)),
-        ("sevenhop_heartbeat_last_success_timestamp_seconds", (), last.timestamp() if last is not None else 0.0),
+        ("sevenhop_heartbeat_configured", (), float(any(beat.is_configured for beat in heartbeats))),
+        ("sevenhop_heartbeat_last_success_timestamp_seconds", (), min(taken)),
     ]

@@ -19,7 +19,7 @@ import msgspec
 import redis.asyncio as aioredis
 
 from sevenhop.core.alerts.rule import Rule
-from sevenhop.core.events import Event, Outcome, Recalled, RulebookLoaded, StepDone
+from sevenhop.core.events import Event, Outcome, Recalled, RulebookLoaded, StepDone, SwitchSet
 from sevenhop.runtime.codec import Answered, Read, RecordError, read
 from sevenhop.runtime.scaled.cell import Parts
 from sevenhop.runtime.scaled.dead_letters import DeadLetters
@@ -268,7 +268,7 @@ class Worker:
                 cluster = found.cluster
                 if isinstance(found.event, Answered):
                     self.answers.answered(found.event)
-                else:
+                elif topic != self._topics.objects or not isinstance(found.event, SwitchSet):
                     event = found.event
             except RecordError as error:
                 await beside.bury(topic, record, str(error))

@@ -43,11 +43,11 @@ class LineSplitter:
             if chunk:
                 self._parts.append(chunk)
             return []
-        if self._parts:
-            self._parts.append(chunk)
-            chunk = b"".join(self._parts)
-            self._parts = []
         lines = chunk.split(b"\n")
+        if self._parts:
+            self._parts.append(lines[0])
+            lines[0] = b"".join(self._parts)
+            self._parts = []
         rest = lines.pop()
         if rest:
             self._parts.append(rest)

@@ -12,7 +12,7 @@ from sevenhop.core.objects.base import Meta
 from sevenhop.core.objects.decode import UndecodableError, decode
 from sevenhop.core.objects.kinds import Kind
 from sevenhop.sources.kubernetes.lines import MalformedLineError, guess_line, parse_line
-from sevenhop.sources.kubernetes.sharing import Sharing
+from sevenhop.sources.kubernetes.pods import PodReader
 from sevenhop.sources.kubernetes.told import Key, Told
 
 Record = Callable[[Event, "bytes | msgspec.Raw | None"], None]
@@ -56,7 +56,7 @@ class Observations:
         self._record = record
         self._listed: set[Key] = set()
         self._highest = 0
-        self._sharing = Sharing()
+        self._pods = PodReader() if kind.name == "Pod" else None
         self.told = Told()
         self.epoch = 0
         self.seq = 0
@@ -133,7 +133,7 @@ class Observations:
     ) -> bool:
         """False only for a guess that cannot be decoded: the caller looks at the line again, in full."""
         try:
-            obj = decode(self._kind, raw)
+            obj = self._pods.read(raw) if self._pods is not None else decode(self._kind, raw)
         except UndecodableError as error:
             if is_guess:
                 return False
@@ -148,7 +148,6 @@ class Observations:
             if not is_listed:
                 self.repeated += 1
             return True
-        self._sharing.share(obj)
         replaced_uid = self.told.tell(meta)
         if replaced_uid:
             self.seq += 1
@@ -191,7 +190,7 @@ class Observations:
             return
         if not self._follows(meta.resource_version):
             return
-        uid = self.told.take_back(meta.key)
+        uid = self._forget(meta.key)
         if uid is None:
             self.repeated += 1
         else:
@@ -225,9 +224,14 @@ class Observations:
         return True
 
     def _take_back(self, key: Key, uid: str, at: datetime, into: list[Event]) -> None:
-        self.told.take_back(key)
+        self._forget(key)
         self.seq += 1
         self._emit(self._gone(key, uid, at), None, into)
+
+    def _forget(self, key: Key) -> str | None:
+        if self._pods is not None:
+            self._pods.forget(key)
+        return self.told.take_back(key)
 
     def _gone(self, key: Key, uid: str, at: datetime) -> Deleted:
         return Deleted(

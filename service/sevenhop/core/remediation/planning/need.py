@@ -44,13 +44,15 @@ def need_of(state: State, where: Slot | str, now: datetime) -> Need | Answer:  #
     if unknown is not None:
         return no_plan(NoPlanReason.UNKNOWN, f"who waits is {unknown}")
     if isinstance(where, str):
-        top = top_of(state.waiting_in.get(where, {}).values())
+        queue = list(state.waiting_in.get(where, {}).values())
+        top = top_of(_helped(queue) or queue)
         if top is None:
             return no_plan(NoPlanReason.NOBODY_WAITS, f"nobody waits for {where}")
         return _need(state, (top.workload, top.component))
     pool = state.pool_of.get(where, "")
-    top = top_of(state.waiting_in.get(pool, {}).values())
-    if top is not None and where in state.waiting_in[pool] and (top.workload, top.component) != where:
+    queue = _helped(state.waiting_in.get(pool, {}).values())
+    top = top_of(queue)
+    if top is not None and (top.workload, top.component) != where and where in _slots(queue):
         first = f"{slot_name((top.workload, top.component))} ({top.tier}) comes first in the list of {pool}"
         return no_plan(NoPlanReason.NOT_FIRST, f"{first}: one plan at a time, for the top of the list")
     return _need(state, where)
@@ -63,6 +65,15 @@ def top_of(queue: Iterable[Waiting]) -> Waiting | None:
         key=lambda each: (-Tier(each.tier).rank, str(each.since or ""), each.workload, each.component),
         default=None,
     )
+
+
+def _helped(queue: Iterable[Waiting]) -> list[Waiting]:
+    """Who waits for what is out of service keeps nobody from what others can give."""
+    return [each for each in queue if each.helped_by_others]
+
+
+def _slots(queue: Iterable[Waiting]) -> set[Slot]:
+    return {(each.workload, each.component) for each in queue}
 
 
 def waiting_rows(state: State, slot: Slot) -> list[PodRow]:
