@@ -179,6 +179,7 @@ async def _watch(
     from sevenhop.app_deciding import build_edge_front
     from sevenhop.app_scaled import build_door
     from sevenhop.runtime.clock import Clock
+    from sevenhop.runtime.garbage import keep_pauses_short
     from sevenhop.runtime.leader import Lease, LeaseLostError
     from sevenhop.runtime.shared import identity
 
@@ -194,7 +195,9 @@ async def _watch(
             settings, push, ready=lambda: _first_word(why_not), gets=watched.routes(),
             posts={**await posts, **deciding},
         )  # fmt: skip
-        listening = asyncio.ensure_future(front.run()) if server is not None else None
+        beside = [asyncio.ensure_future(front.run())] if server is not None else []
+        if settings.runtime.role == "edge":  # in one process with a worker, that one sees to it
+            beside.append(asyncio.ensure_future(keep_pauses_short(lambda: not terms.why_not_ready())))
         if server is not None:
             await server.start()
         lease = Lease(api, settings.runtime.lease, identity()) if settings.runtime.lease else None
@@ -212,9 +215,9 @@ async def _watch(
                 except* LeaseLostError as lost:
                     log.warning("%s; this replica waits", _first(lost))
         finally:
-            if listening is not None:
-                listening.cancel()
-                await asyncio.wait([listening])
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
             if server is not None:
                 await server.close()
             await its.heartbeat.close()
