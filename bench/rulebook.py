@@ -39,7 +39,7 @@ def rulebook_of(count: int) -> Rulebook:
 
 
 def write_rules(folder: Path, count: int) -> list[Path]:
-    """As many generated rules as make `count` that are at work with the shipped ones; where all are, for the settings."""
+    """Generated rules that make `count` at work with the shipped ones; where all of them are, for the settings."""
     shipped, place = shipped_rules(), folder / "self"
     known = sum(rule.enabled for rule in load_rulebook([shipped], FACTS).rules)
     place.mkdir()
