@@ -27,6 +27,9 @@ MIG_PREFIX = "nvidia.com/mig-"
 WHOLE = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "amd.com/gpu")
 """Resources that count whole devices, or shares of them: their pool is called by the product alone."""
 
+_OTHERS = {"amd.com": ("NVIDIA", "Tesla", "Quadro"), "nvidia.com": ("AMD",)}
+"""How products begin that are surely not of this vendor."""
+
 
 def pool_name(product: Product, resource: str) -> str:
     """
@@ -39,6 +42,8 @@ def pool_name(product: Product, resource: str) -> str:
     'NVIDIA-A100-SXM4-40GB-MIG-1g.5gb'
     >>> pool_name(Product(name="NVIDIA-A10G", shared_by=4), "nvidia.com/gpu")
     'NVIDIA-A10G-SHARED'
+    >>> pool_name(Product(name="NVIDIA-L4"), "amd.com/gpu")
+    'NVIDIA-L4/amd.com/gpu'
     """
     name = product.name or product.raw
     if not name:
@@ -49,7 +54,12 @@ def pool_name(product: Product, resource: str) -> str:
         return f"{name}-MIG-{product.mig}"
     if product.shared_by != 1 or resource.endswith(".shared"):
         return f"{name}-SHARED"
-    return name if resource in WHOLE else f"{name}/{resource}"
+    return name if resource in WHOLE and _is_made_by(name, resource) else f"{name}/{resource}"
+
+
+def _is_made_by(name: str, resource: str) -> bool:
+    """A node may hold devices of a vendor that its labels do not speak of: two resources are never one pool."""
+    return not name.startswith(_OTHERS.get(resource.partition("/")[0], ()))
 
 
 class Hold(msgspec.Struct, frozen=True, gc=False):
