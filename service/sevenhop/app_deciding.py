@@ -67,6 +67,7 @@ def build_fleet_doors(
         partition.on_cell.append(lambda cell: directory.telling.begin(cell.cluster))
 
     worker.on_partition.append(watch)
+    worker.reports.append(switches.report)
     front = FleetFront(directory, Decisions(orders.put, topics, client, sign))
     at_socket = Deciding(front, None, clock, takes_peers=True, via="terminal", instead=INSTEAD)
     over_http = Deciding(front, None, clock, takes_peers=False, via="http", instead=INSTEAD)

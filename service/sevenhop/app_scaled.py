@@ -23,8 +23,9 @@ from sevenhop.runtime.clock import Clock
 from sevenhop.runtime.embedded import Source
 from sevenhop.runtime.scaled.cell import Parts
 from sevenhop.runtime.scaled.edge import Edge
-from sevenhop.runtime.scaled.hands import Hands, Heard, Orders, RemoteTransport, Waiting
+from sevenhop.runtime.scaled.hands import Hands, Orders
 from sevenhop.runtime.scaled.quiet import quieten
+from sevenhop.runtime.scaled.remote import Heard, RemoteTransport, Waiting
 from sevenhop.runtime.scaled.topics import Topics
 from sevenhop.runtime.scaled.worker import Worker
 from sevenhop.runtime.writing import ApiTransport

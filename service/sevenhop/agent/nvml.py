@@ -61,6 +61,10 @@ class _Hung(msgspec.Struct):
     pause_s: float
 
 
+OTHERS_ANSWER = "the process that reads NVML gave the answer to another question; a new one is asked"
+"""Such as after a reading that was broken off: what follows would be taken for the wrong GPU's."""
+
+
 class NvmlError(Exception):
     """The process did not answer, or ended; one line."""
 
@@ -142,7 +146,8 @@ class Nvml:
                 )
             await self._start()
         found = await self._ask("count", self._limits[1] if is_new else self._limits[0])
-        assert isinstance(found, told.Found)
+        if not isinstance(found, told.Found):
+            raise NvmlError(OTHERS_ANSWER)
         return found
 
     def _ask_ahead(self, count: int) -> None:
@@ -173,6 +178,8 @@ class Nvml:
                 reading = await self._answered(self._limits[0])
             else:
                 reading = await self._ask(f"read {index}", self._limits[0])
+            if not isinstance(reading, told.Reading) or reading.index != index:
+                raise NvmlError(OTHERS_ANSWER)
         except NvmlError as error:
             await self._end()
             pause = self._hung_retry_s if hung is None else min(hung.pause_s * 2, LONGEST_RETRY_S)
@@ -181,7 +188,6 @@ class Nvml:
             return told.Reading(index=index, error=str(error))
         if self._hung.pop(index, None) is not None:
             log.info("GPU %d answers again", index)
-        assert isinstance(reading, told.Reading)
         return reading
 
     def _joined(self, found: told.Found, answers: Iterable[told.Reading]) -> NodeReading:

@@ -115,6 +115,11 @@ def problems_of_worker(report: dict[str, Any]) -> list[str]:
         if cell["blind"]
     ]
     found += [
+        f"The kill switch of {name} is kept in Redis alone, and is lost with it: {why}; workers need to write to the "
+        "topic of objects"
+        for name, why in report.get("switches_not_kept", {}).items()
+    ]
+    found += [
         f"{counted(count, 'record')} went to the dead letters: {why}" for why, count in report["dead_letters"].items()
     ]
     return found

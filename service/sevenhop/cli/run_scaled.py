@@ -179,7 +179,6 @@ async def _watch(
     from sevenhop.app_deciding import build_edge_front
     from sevenhop.app_scaled import build_door
     from sevenhop.runtime.clock import Clock
-    from sevenhop.runtime.garbage import keep_pauses_short
     from sevenhop.runtime.leader import Lease, LeaseLostError
     from sevenhop.runtime.shared import identity
 
@@ -195,13 +194,11 @@ async def _watch(
             settings, push, ready=lambda: _first_word(why_not), gets=watched.routes(),
             posts={**await posts, **deciding},
         )  # fmt: skip
-        beside = [asyncio.ensure_future(front.run())] if server is not None else []
-        if settings.runtime.role == "edge":  # in one process with a worker, that one sees to it
-            beside.append(asyncio.ensure_future(keep_pauses_short(lambda: not terms.why_not_ready())))
-        if server is not None:
-            await server.start()
         lease = Lease(api, settings.runtime.lease, identity()) if settings.runtime.lease else None
+        listening = asyncio.ensure_future(front.run()) if server is not None else None
         try:
+            if server is not None:
+                await server.start()
             while lease is None:
                 await _one_term(settings, topics, api, name, int(time.time()), terms, its)
             while True:
@@ -215,9 +212,9 @@ async def _watch(
                 except* LeaseLostError as lost:
                     log.warning("%s; this replica waits", _first(lost))
         finally:
-            for task in beside:
-                task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+            if listening is not None:
+                listening.cancel()
+                await asyncio.wait([listening])
             if server is not None:
                 await server.close()
             await its.heartbeat.close()
@@ -268,6 +265,7 @@ async def _one_term(settings: Any, topics: Any, api: Any, name: str, term: int, 
     from sevenhop.app import build_dcgm
     from sevenhop.app_scaled import build_edge
     from sevenhop.runtime.clock import Clock
+    from sevenhop.runtime.garbage import ShortPauses
     from sevenhop.runtime.listening import Listening
     from sevenhop.runtime.scaled.reader import ReadError
 
@@ -278,8 +276,12 @@ async def _one_term(settings: Any, topics: Any, api: Any, name: str, term: int, 
         dcgm = build_dcgm(settings, clock)
         terms.begin(edge)
         watched.begin(edge, sources[0], dcgm)
+        beside: list[Any] = [Listening(watched.heartbeat)]
+        if settings.runtime.role == "edge":  # in one process with a worker, that one sees to it
+            # With the term, so that what is frozen of it is let go with it.
+            beside.append(ShortPauses(edge.why_not_ready))
         try:
-            await edge.run([*sources, *dcgm, Listening(watched.heartbeat)])
+            await edge.run([*sources, *dcgm, *beside])
         except ReadError as error:
             log.error("what an earlier edge told cannot be read yet: %s", error)
             await asyncio.sleep(AGAIN_AFTER_S)

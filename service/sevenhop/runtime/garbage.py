@@ -44,6 +44,21 @@ async def keep_pauses_short(is_settled: Callable[[], bool]) -> None:
         gc.unfreeze()
 
 
+class ShortPauses:
+    """
+    `keep_pauses_short` as a source, for as long as its fellows run.
+
+    Args:
+        why_not_settled: Empty once the first lists are through.
+    """
+
+    def __init__(self, why_not_settled: Callable[[], str]) -> None:
+        self._why_not_settled = why_not_settled
+
+    async def run(self, emit: object) -> None:  # noqa: ARG002
+        await keep_pauses_short(lambda: not self._why_not_settled())
+
+
 class _PauseWatch:
     """What has just survived a full collection is no garbage; walking it again would only take as long again."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -29,6 +30,7 @@ for line in sys.stdin:
     elif ["hang", words[1]] in does: time.sleep(3600)
     elif ["die", words[1]] in does: os.abort()
     elif ["rubbish", words[1]] in does: print("not json", flush=True); time.sleep(3600)
+    elif ["other", words[1]] in does: say(type="reading", index=0, readings=[{"index": 0, "uuid": "GPU-0"}])
     elif ["lost", words[1]] in does: say(type="reading", index=int(words[1]), error="GPU is lost", is_gone=True)
     else:
         say(type="reading", index=int(words[1]), minor=int(words[1]), missing=["nvmlNew"] if ["old"] in does else [],
@@ -210,3 +212,28 @@ async def test_processes_that_no_signal_ends_are_bounded(node: Node, monkeypatch
     assert node.nvml.replaced == before
     assert read.readings[1].error
     assert "3 processes hang in the driver" in read.problems[-1]
+
+
+async def test_a_reading_that_was_broken_off(node: Node) -> None:
+    """Its answers are still on their way: no GPU takes another one's, and nothing fails but one reading."""
+    await node.nvml.read()
+    reading = asyncio.create_task(node.nvml.read())
+    while not node.nvml._ahead:  # noqa: ASYNC110  asked, and not answered yet
+        await asyncio.sleep(0)
+    reading.cancel()
+    await asyncio.wait([reading])
+    async with asyncio.timeout(5):
+        while not node.nvml._early:  # noqa: ASYNC110  what is waited for has no event
+            await asyncio.sleep(0.01)
+    read = await node.nvml.read()
+    assert (read.readings, read.problems) == ((), (supervisor.OTHERS_ANSWER,))
+    node.nvml._wait = (0.0, supervisor.FIRST_RETRY_S)
+    assert [each.uuid for each in (await node.nvml.read()).readings] == ["GPU-0", "GPU-1", "GPU-2"]
+
+
+async def test_an_answer_about_another_gpu(node: Node) -> None:
+    """It is nobody's, and counts for no GPU: the process is replaced."""
+    node.does("other 1")
+    read = await node.nvml.read()
+    assert [each.uuid for each in read.readings] == ["GPU-0", "GPU-2"]
+    assert node.nvml.replaced == 1

@@ -56,6 +56,19 @@ async def test_the_door_opens_and_is_found_by_a_path_of_any_length(size_bytes: i
         assert await asyncio.to_thread(ask_service, folder, "GET", "/doctor") is None  # left there, and nobody listens
 
 
+async def test_two_services_with_long_paths_at_once() -> None:
+    """Both doors are opened by way of a folder that is closed again, and each is its own."""
+    with TemporaryDirectory(prefix="s") as root:
+        folders = [folder_of(Path(root), size_bytes) for size_bytes in (200, 201)]
+        served = [control() for _ in folders]
+        for each, folder in zip(served, folders, strict=True):
+            await each.start(folder)
+        await served[0].close()
+        answers = [await asyncio.to_thread(ask_service, folder, "GET", "/doctor") for folder in folders]
+        await served[1].close()
+        assert answers == [None, {"well": True}]
+
+
 def open_files() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 

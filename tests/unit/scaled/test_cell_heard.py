@@ -12,7 +12,7 @@ from sevenhop.core.inventory.policy import Policy
 from sevenhop.runtime.acting import Acting
 from sevenhop.runtime.clock import Clock
 from sevenhop.runtime.scaled.cell import Cell, Parts
-from sevenhop.runtime.scaled.hands import Heard
+from sevenhop.runtime.scaled.remote import Heard
 from sevenhop.runtime.scaled.terms import in_term
 from sevenhop.stores.redis_fence import Fence
 

@@ -13,8 +13,9 @@ import pytest
 
 from sevenhop.actions.transport import AnsweredError, LostAnswerError, NotSentError
 from sevenhop.runtime.codec import MOST_BYTES, Answered, encode, read
-from sevenhop.runtime.scaled import hands
-from sevenhop.runtime.scaled.hands import GONE_AFTER_S, ORDER_LIVES, Hands, Heard, Order, RemoteTransport, Waiting
+from sevenhop.runtime.scaled import hands, remote
+from sevenhop.runtime.scaled.hands import ORDER_LIVES, Hands, Order
+from sevenhop.runtime.scaled.remote import GONE_AFTER_S, Heard, RemoteTransport, Waiting
 from sevenhop.runtime.scaled.topics import topics_of
 from sevenhop.settings_scaled import KafkaSettings
 
@@ -100,7 +101,7 @@ async def test_only_requests_to_the_api_are_sent(method: str, path: str) -> None
 
 async def test_an_edge_that_does_not_answer_leaves_it_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
     """It may have been carried out."""
-    monkeypatch.setattr(hands, "ANSWER_WITHIN_S", 0.05)
+    monkeypatch.setattr(remote, "ANSWER_WITHIN_S", 0.05)
 
     async def lose(_cluster: str, _order: Order) -> None:
         await asyncio.sleep(0)
@@ -114,9 +115,9 @@ class Ear:
     """How an edge is heard, while a request waits for its answer."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **times: float) -> None:
-        monkeypatch.setattr(hands, "LOOK_S", 0.01)
+        monkeypatch.setattr(remote, "LOOK_S", 0.01)
         for name, seconds in times.items():
-            monkeypatch.setattr(hands, name, seconds)
+            monkeypatch.setattr(remote, name, seconds)
         self.heard = Heard(silent_s=0.0, term=7)
         self.waiting = Waiting()
         self.sent: list[Order] = []
@@ -215,6 +216,44 @@ async def test_the_first_word_of_an_edge_is_no_change_of_hands(monkeypatch: pyte
     assert await asked == b"{}"
 
 
+@pytest.mark.parametrize("method", ["PATCH", "GET"])
+async def test_nothing_is_asked_while_an_order_may_still_be_carried_out(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    An edge that had only stalled comes back with the order: a look just before would say that nothing was done, and a
+    step that people were told never happened would happen then.
+    """
+    monkeypatch.setattr(remote, "ORDER_LIVES", timedelta(seconds=0.3))
+    ear = Ear(monkeypatch)
+    asked = asyncio.create_task(ear.transport.send(method, "/api/v1/pods", {}))
+    await asyncio.sleep(0.02)
+    ear.heard = Heard(silent_s=GONE_AFTER_S + 0.5, term=7)
+    with pytest.raises(LostAnswerError):
+        await asked
+    ear.heard = Heard(silent_s=0.0, term=7)
+    if method == "PATCH":
+        with pytest.raises(NotSentError, match="what was ordered before may still be carried out for 0 s"):
+            await ear.ask()
+        assert len(ear.sent) == 1
+        await asyncio.sleep(0.3)
+    again = asyncio.create_task(ear.ask())
+    await asyncio.sleep(0.02)
+    ear.answer()
+    assert await again == b"{}"
+
+
+async def test_what_an_edge_itself_calls_lost_is_looked_at_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the order no more: the API server did not answer it."""
+    ear = Ear(monkeypatch)
+    asked = await ear.waits()
+    ear.waiting.answered(Answered(at=NOON, request_id=ear.sent[-1].request_id, outcome="lost", message="cut"))
+    with pytest.raises(LostAnswerError, match="cut"):
+        await asked
+    await ear.waits()
+    assert len(ear.sent) == 2
+
+
 @pytest.mark.parametrize(
     "value",
     [b"?", None, b'{"cluster":"other","request_id":"1","until":"2026-11-30T12:00:00Z","method":"GET","path":"/api/"}',
@@ -254,13 +293,13 @@ async def test_an_answer_that_no_record_can_carry() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"nonsense", zlib.compress(b"x" * 100)[:-8], zlib.compress(b"\0" * (hands.MOST_UNPACKED + 1))],
+    [b"nonsense", zlib.compress(b"x" * 100)[:-8], zlib.compress(b"\0" * (remote.MOST_UNPACKED + 1))],
     ids=["no zlib", "cut off", "a bomb"],
 )
 def test_an_answer_that_cannot_be_unpacked(body: bytes) -> None:
     """Whoever wrote it: it is no answer, and takes no room without bound."""
     with pytest.raises(LostAnswerError):
-        hands._result(Answered(at=NOON, request_id="r", outcome="good", body=body, is_packed=True))
+        remote._result(Answered(at=NOON, request_id="r", outcome="good", body=body, is_packed=True))
 
 
 def order() -> Order:

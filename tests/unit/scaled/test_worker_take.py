@@ -8,13 +8,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
+from pydantic import SecretStr
 
 from sevenhop.core.effects import Reply
 from sevenhop.core.events import Event, SwitchSet, Tick
 from sevenhop.core.remediation.person import Person
-from sevenhop.runtime.codec import encode
+from sevenhop.runtime.codec import Record, RecordError, encode
 from sevenhop.runtime.scaled import worker as worker_module
+from sevenhop.runtime.scaled.kept_switch import kept
 from sevenhop.runtime.scaled.partition import Incoming, Partition, PoisonError
+from sevenhop.runtime.scaled.signing import Sign, edge_key, signing_as_edge, signing_as_worker, unsigned
 from sevenhop.runtime.scaled.topics import partition_of, topics_of
 from sevenhop.runtime.scaled.worker import Worker
 from sevenhop.settings_scaled import KafkaSettings, RuntimeSettings
@@ -115,3 +119,32 @@ async def test_whoever_decided_what_the_engine_fails_on_is_told(
     await worker._isolate(partition, SimpleNamespace(bury=bury), poison)  # type: ignore[arg-type]
     assert len(buried) == 1
     assert [(reply.request_id, reply.accepted) for reply in replies] == [(each, False) for each in told]
+
+
+KEY = "a key of the workers"
+RESUME = SwitchSet(at=datetime(2026, 11, 30, tzinfo=UTC), request_id="r", person=Person(id="unix:eve"), is_on=False)
+
+
+def newer(_cluster: str, record: Record) -> Record:
+    return replace(record, value=(record.value or b"").replace(b'"v":1', b'"v":9'))
+
+
+@pytest.mark.parametrize(
+    ("sign", "why"),
+    [
+        pytest.param(unsigned, "unsigned: ", id="of nobody"),
+        pytest.param(signing_as_edge(edge_key(KEY, "lab")), "unsigned: ", id="of the edge of another cluster"),
+        pytest.param(signing_as_worker("another key"), "unsigned: ", id="with another key"),
+        pytest.param(newer, "format 9, ", id="of a format to come"),
+    ],
+)
+def test_a_switch_that_somebody_forged_among_the_objects(sign: Sign, why: str) -> None:
+    """A rebuild reads what is kept as strictly as the stream is read: else a stop could be taken out there."""
+    parts: Any = None
+    made = Worker(KAFKA, RuntimeSettings(decision_key=SecretStr(KEY)), TOPICS, parts, parts, lambda _why: None)
+    beside = made._beside(NUMBER)
+    good = signing_as_worker(KEY)("prod", kept("prod", RESUME))
+    assert beside.read(SimpleNamespace(value=good.value, headers=good.headers)).event == RESUME
+    forged = sign("prod", kept("prod", RESUME))
+    with pytest.raises(RecordError, match=why):
+        beside.read(SimpleNamespace(value=forged.value, headers=forged.headers))

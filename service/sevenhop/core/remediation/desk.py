@@ -175,6 +175,10 @@ class RemediationDesk:
         """A decision, or what came of a step; the next `step` acts on it."""
         self._heard.append(event)
 
+    def remember(self, stop: SwitchSet, now: datetime) -> None:
+        """A stop that outlived the state in which it was stored; the next `step` tells the rows of it."""
+        self._safety.remember(stop, now)
+
     def step(self, incidents: Incidents, state: State, touched: Iterable[str], now: datetime) -> list[Act]:
         """
         Take in what was heard, what became of incidents, and the passing of time up to `now`.

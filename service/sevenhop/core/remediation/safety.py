@@ -50,10 +50,16 @@ class Safety:
 
     def turn(self, event: SwitchSet, now: datetime) -> Reply:
         """A person turns the kill switch; turned as it is, it stays, and who turned it first is remembered."""
-        word, name = "on" if event.is_on else "off", name_of(event.person)
+        word = "on" if event.is_on else "off"
         refused = self._refused(event.person, f"turn the kill switch {word}", event.request_id, now)
-        if refused is not None:
-            return refused
+        return refused if refused is not None else self._turned(event, now)
+
+    def remember(self, event: SwitchSet, now: datetime) -> None:
+        """A turn that was followed before all state was lost: whether that person may still is not asked again."""
+        self._turned(event, now)
+
+    def _turned(self, event: SwitchSet, now: datetime) -> Reply:
+        word, name = "on" if event.is_on else "off", name_of(event.person)
         if self._came_before(event.request_id):
             word = "on" if self.switch.is_on else "off"
             text = f"this was followed before; the kill switch is {word} now"

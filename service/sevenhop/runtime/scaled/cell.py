@@ -18,7 +18,7 @@ from sevenhop.runtime.clock import Clock
 from sevenhop.runtime.embedded import RECALL_WITHIN_S
 from sevenhop.runtime.outbox import Outbox
 from sevenhop.runtime.recall import Recall
-from sevenhop.runtime.scaled.hands import Heard
+from sevenhop.runtime.scaled.remote import Heard
 from sevenhop.runtime.scaled.sight import Sight
 from sevenhop.sources.kubernetes.sharing import Sharing
 from sevenhop.stores.redis import RedisStore

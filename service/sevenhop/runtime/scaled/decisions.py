@@ -107,6 +107,14 @@ def remembered(event: SwitchSet) -> SwitchSet:
     return msgspec.structs.replace(event, comment=f"{event.comment} ({why})" if event.comment else why)
 
 
+def is_later(word: SwitchSet, known: SwitchSet | None) -> bool:
+    """
+    Whether a word on a switch that stands behind another one counts: a record that somebody copied there, or a worker
+    stored late, is older by what it says itself; as far as the clocks of two doors may differ, the place counts.
+    """
+    return known is None or known.at - word.at <= LIVES
+
+
 def _lets_happen(event: Event) -> bool:
     """Holding back, giving back and ending a silence are safe at any time."""
     if isinstance(event, Silenced):

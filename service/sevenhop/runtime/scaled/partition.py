@@ -22,7 +22,7 @@ from sevenhop.core.engine import Step
 from sevenhop.core.events import Event, Silenced, SwitchSet
 from sevenhop.runtime.codec import Answered, Read, RecordError
 from sevenhop.runtime.scaled.cell import Cell, Parts
-from sevenhop.runtime.scaled.decisions import refusal_of, remembered, stored_of, why_refused
+from sevenhop.runtime.scaled.decisions import is_later, refusal_of, remembered, stored_of, why_refused
 from sevenhop.runtime.scaled.incoming import Batch, Held
 from sevenhop.runtime.scaled.incoming import Incoming as Incoming
 from sevenhop.runtime.scaled.incoming import Own as Own
@@ -85,6 +85,7 @@ class Partition:
         is_ready: Rebuilt, and takes records.
         careful_until: Topic to an offset up to which records are handled one by one.
         skipped: Topic and offset of records that are buried already.
+        switched: Cluster to the last word on its kill switch, as the topic of objects keeps it.
         steps, stored_at: How many steps were stored, and when (of the loop's clock) the last one.
     """
 
@@ -112,6 +113,7 @@ class Partition:
         self.is_ready = False
         self.careful_until: dict[str, int] = {}
         self.skipped: set[tuple[str, int]] = set()
+        self.switched: dict[str, SwitchSet] = {}
         self.observers: list[Callable[[str, Step], None]] = []
         self.watches: list[Watch] = []  # told of what was stored
         self.on_cell: list[Callable[[Cell], None]] = []  # told of each cluster that begins here
@@ -126,7 +128,6 @@ class Partition:
         self._running: set[str] = set()
         self._rules: tuple[Rule, ...] | None = None  # that came after we began
         self._awaited: set[asyncio.Future[None]] = set()
-        self._switched: dict[str, SwitchSet] = {}  # as the topic of objects keeps it
 
     # What others hand in
 
@@ -199,7 +200,7 @@ class Partition:
         """
         self.release()
         self.cells, self._running = {}, set()
-        self._switched.clear()
+        self.switched.clear()
         self._held.clear()
         objects, signals = self._topics.inputs
         _, end = await self._kafka.ends(objects)
@@ -219,8 +220,8 @@ class Partition:
         steps: dict[str, Step] = {}
         for cluster, cell in self.cells.items():
             events = await cell.ask_channels()
-            if is_anew and (switched := self._switched.get(cluster)) is not None and switched.is_on:
-                events.append(remembered(switched))
+            if is_anew and (switched := self.switched.get(cluster)) is not None and switched.is_on:
+                cell.engine.remediation.remember(remembered(switched), now)
             if start >= end:
                 events += cell.sight.whole()
             # Everything is derived at once: seconds in a large cluster.  Nobody else touches the cell yet, and in a
@@ -257,7 +258,8 @@ class Partition:
         except RecordError:
             return  # buried when the stream brought it
         if isinstance(found.event, SwitchSet):
-            self._switched[found.cluster] = found.event
+            if is_later(found.event, self.switched.get(found.cluster)):
+                self.switched[found.cluster] = found.event
             return
         if isinstance(found.event, Answered) or isinstance(found.event, SIGNED):  # noqa: SIM101  SIGNED is a tuple
             return  # a decision makes no cluster

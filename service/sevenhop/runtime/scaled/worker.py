@@ -23,9 +23,9 @@ from sevenhop.core.events import Event, Outcome, Recalled, RulebookLoaded, StepD
 from sevenhop.runtime.codec import Answered, Read, RecordError, read
 from sevenhop.runtime.scaled.cell import Parts
 from sevenhop.runtime.scaled.dead_letters import DeadLetters
-from sevenhop.runtime.scaled.hands import Waiting
 from sevenhop.runtime.scaled.partition import Incoming, Partition, PoisonError
 from sevenhop.runtime.scaled.reader import ReadError, ends_of, read_range
+from sevenhop.runtime.scaled.remote import Waiting
 from sevenhop.runtime.scaled.signing import check_signature
 from sevenhop.runtime.scaled.stream import Stream
 from sevenhop.runtime.scaled.topics import Topics, partition_of
