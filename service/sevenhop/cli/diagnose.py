@@ -22,6 +22,7 @@ from sevenhop.core import bundle
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.policy import Policy
 from sevenhop.core.placement.what_if import what_if
+from sevenhop.core.words import counted, inflected
 from sevenhop.frameworks import FRAMEWORKS
 from sevenhop.sources.files import Loaded, load_files
 from sevenhop.sources.files_text import INSTEAD
@@ -68,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
         print(to_yaml(document), end="")
     else:
         if loaded.items:  # otherwise nothing was seen, and nothing can be said but why
-            print(visible(text_of({**document, "seen_pods": len(objects.pods())})))
+            seen = [key for key in objects.pods() if args.namespace in ("", key[0])]
+            print(visible(text_of(document, seen_pods=len(seen), knows_pods=objects.is_known("Pod"))))
         for problem in problems:
             fail(f"{problem['where']}: {problem['message']}")
     return 2 if problems and not loaded.items else 0
@@ -116,7 +118,14 @@ def _within(namespace: str, rows: list[Any]) -> list[Any]:
     return [row for row in rows if namespace in ("", row.namespace)]
 
 
-def text_of(document: dict[str, Any]) -> str:
+def text_of(document: dict[str, Any], *, seen_pods: int, knows_pods: bool) -> str:
+    """
+    What people read.
+
+    Args:
+        seen_pods: Pods in what is shown, well or not.
+        knows_pods: A pod that was not seen does not exist.
+    """
     parts = []
     rows = []
     for w in document["workloads"]:
@@ -148,10 +157,8 @@ def text_of(document: dict[str, Any]) -> str:
                 parts.append(f"    not preempted: {p.not_preempted}")
             parts += [f"    · {e.source}: {e.text}" for e in p.evidence[:6]]
             parts += [f"    → {step}" for step in (p.would_help or p.next_steps)[:3]]
-    elif document["seen_pods"]:
-        parts.append(f"\nEvery one of {document['seen_pods']} pods is well.")
     else:
-        parts.append("\nNo pods in there: nothing runs or waits yet.")
+        parts.append(f"\n{_nothing_wrong(seen_pods, knows_pods=knows_pods)}")
     if document["findings"]:
         parts.append("\nFindings:")
         for f in document["findings"]:
@@ -169,5 +176,17 @@ def text_of(document: dict[str, Any]) -> str:
         verdict = f"would fit on {', '.join(w['nodes'][:5])}" if w["fits"] else f"would still wait: {w['reason']}"
         parts.append(f"\nWhat if: {w['pod']} {verdict}")
     if document["skipped"]:
-        parts.append(f"\n{len(document['skipped'])} objects belong to no inference workload (-o json lists them).")
+        number = len(document["skipped"])
+        verb = inflected(number, "belongs", "belong")
+        parts.append(f"\n{counted(number, 'object')} {verb} to no inference workload (-o json lists them).")
     return "\n".join(parts)
+
+
+def _nothing_wrong(seen: int, *, knows_pods: bool) -> str:
+    if not knows_pods:
+        if not seen:
+            return "No pods in there: what runs or waits is not known."
+        return f"{counted(seen, 'pod')} could be read and {inflected(seen, 'is', 'are')} well; others are not known."
+    if not seen:
+        return "No pods in there: nothing runs or waits yet."
+    return f"Every one of {seen} pods is well." if seen > 1 else "The one pod in there is well."

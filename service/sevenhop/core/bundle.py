@@ -112,7 +112,8 @@ class FindingRow(msgspec.Struct, frozen=True, kw_only=True):
 class CapacityRow(msgspec.Struct, frozen=True, kw_only=True):
     """
     Attributes:
-        free: As `bound`, `releasing` and `largest_free_block`: None where who has the devices was not collected.
+        free: As `bound`, `releasing` and `largest_free_block`: None where who has the devices was not collected, or not
+            all of it could be read.
     """
 
     product: str
@@ -191,7 +192,7 @@ def _capacity_rows(objects: Objects, cluster: Cluster) -> list[CapacityRow]:
     unseen = _held_by_unseen_claims(objects, cluster)
     rows = []
     for pool in pools(objects):
-        is_seen = pool.resource not in unseen
+        is_seen = objects.is_known("Pod") and pool.resource not in unseen
         rows.append(
             CapacityRow(
                 product=pool.product.removesuffix(f"/{pool.resource}"),

@@ -128,8 +128,17 @@ def _gpu_state(judged: GpuState, present: object) -> str:
 
 def _unseen(state: State, pool: str) -> Unknown | None:
     """Why what pods hold of a pool is not known now."""
+    return state.gate("Node", "Pod", *((SLICES, CLAIMS) if _is_by_claim(state, pool) else ()))
+
+
+def _unoffered(state: State, pool: str) -> Unknown | None:
+    """Why what nodes offer of a pool is not known now."""
+    return state.gate("Node", *((SLICES,) if _is_by_claim(state, pool) else ()))
+
+
+def _is_by_claim(state: State, pool: str) -> bool:
     sums = state.ledger.pools().get(pool)
-    return state.gate("Node", "Pod", *((SLICES, CLAIMS) if sums is not None and sums.by_claim else ()))
+    return sums is not None and sums.by_claim
 
 
 def _counted(unknown: Unknown | None, **numbers: int) -> Row:
@@ -174,9 +183,12 @@ def _pool(state: State, name: str) -> Row:
     return {
         "product": pool.product or name,
         "resource": pool.resource,
-        "allocatable": pool.allocatable,
-        "cordoned": pool.cordoned,
-        "unhealthy": pool.unhealthy,
+        **_counted(
+            _unoffered(state, name),
+            allocatable=pool.allocatable,
+            cordoned=pool.cordoned,
+            unhealthy=pool.unhealthy,
+        ),
         "reserved": pool.reserved,
         "unknown": str(unknown or state.belonging_gate() or ""),
         **_counted(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -20,6 +20,9 @@ from sevenhop.sources.files_reader import (
     is_watched,
     type_of,
 )
+
+if TYPE_CHECKING:
+    from sevenhop.sources.files_json_broken import Fault
 
 
 class _Head(msgspec.Struct, rename="camel"):
@@ -114,14 +117,23 @@ def _read_broken(reader: Reader, data: bytes, above: int) -> None:
         if isinstance(found, Value):
             _read_text(reader, found.text, found.line + above)
             continue
-        faults = [found] if isinstance(found, Fault) else found.faults
-        if not isinstance(found, Fault):
-            element = reader.begin_list(found.api_version, found.kind)
-            for item in found.items:
-                _read_text(reader, item.text, item.line + above, element, depth=1)
-        for fault in faults:
-            reader.problem(fault.line + above, fault.problem)
-            reader.lost(is_cut=fault.is_cut)
+        if isinstance(found, Fault):
+            _tell(reader, found, above)
+            continue
+        element = reader.begin_list(found.api_version, found.kind)
+        for number, item in enumerate(found.items):
+            for fault in found.faults:
+                if fault.after == number:
+                    _tell(reader, fault, above)  # in its place: it is probably one of those around it that is lost
+            _read_text(reader, item.text, item.line + above, element, depth=1)
+        for fault in found.faults:
+            if fault.after >= len(found.items):
+                _tell(reader, fault, above)
+
+
+def _tell(reader: Reader, fault: Fault, above: int) -> None:
+    reader.problem(fault.line + above, fault.problem)
+    reader.lost(is_cut=fault.is_cut)
 
 
 def _read_text(reader: Reader, text: str, line: int, default: Type = NO_TYPE, depth: int = 0) -> None:

@@ -37,11 +37,13 @@ class Fault(msgspec.Struct, frozen=True):
     Attributes:
         line: From 1.
         is_cut: Whether the text ends too early, so that nobody knows what else stood there.
+        after: Items of the list that were read before it.
     """
 
     line: int
     problem: str
     is_cut: bool = False
+    after: int = 0
 
 
 class BrokenList(msgspec.Struct):
@@ -141,15 +143,15 @@ class _Walk:
                 at = next_at
                 continue
             if next_at > at:
-                found.faults.append(self._fault(broke, f", after item {number}"))
+                found.faults.append(self._fault(broke, f", after item {number}", len(values)))
                 at = next_at
                 continue
             resumed = None if broke.is_cut else next_element(text, at, broke.at, indent, in_object=in_object)
             if resumed is None:
                 left = "" if broke.is_cut else ", none after it"
-                found.faults.append(self._fault(broke, f" in item {number}; {_before(values)}{left}"))
+                found.faults.append(self._fault(broke, f" in item {number}; {_before(values)}{left}", len(values)))
                 return values, None
-            found.faults.append(self._fault(broke, f", in item {number}, which is left out"))
+            found.faults.append(self._fault(broke, f", in item {number}, which is left out", len(values)))
             at = resumed
         found.faults.append(self._cut(values))
         return values, None
@@ -239,15 +241,16 @@ class _Walk:
 
     def _cut(self, values: list[Value]) -> Fault:
         error = BrokenError("", len(self._text), is_cut=True)
-        return self._fault(error, f" before the end of the list; {_before(values)}")
+        return self._fault(error, f" before the end of the list; {_before(values)}", len(values))
 
-    def _fault(self, error: BrokenError, more: str = "") -> Fault:
+    def _fault(self, error: BrokenError, more: str = "", after: int = 0) -> Fault:
         """At the place where it broke, or where the text ends."""
         if error.is_cut:
             end = len(self._text.rstrip())
             where = f"after column {self.column(end) - 1}"
-            return Fault(self.line(end), f"broken JSON: cut off {where}{more}", is_cut=True)
-        return Fault(self.line(error.at), f"broken JSON: {error.problem} at column {self.column(error.at)}{more}")
+            return Fault(self.line(end), f"broken JSON: cut off {where}{more}", is_cut=True, after=after)
+        problem = f"broken JSON: {error.problem} at column {self.column(error.at)}{more}"
+        return Fault(self.line(error.at), problem, after=after)
 
 
 def _word(text: str) -> str:

@@ -45,6 +45,7 @@ class Loaded:
         listed: Kinds of which the files say something, were it an empty list.
         partial: Kinds of which something stood in the files that could not be read.
         is_cut: Whether some file ends too early, so that whole kinds may be missing.
+        has_gap: Whether something could not be read of which even the kind is unknown: it may be the only one of it.
         files: How many were read.
     """
 
@@ -53,7 +54,7 @@ class Loaded:
         self.skipped: Counter[str] = Counter()
         self.listed: set[str] = set()
         self.partial: set[str] = set()
-        self.is_cut = False
+        self.is_cut = self.has_gap = False
         self.files = 0
         self._items: dict[tuple[str, str, str], Object] = {}
 
@@ -114,11 +115,11 @@ class Loaded:
         How much the files say of each kind.
 
         ``kubectl get`` writes nothing at all for a kind without objects.  In the dump of a whole cluster that is taken
-        as "there are none"; in a handful of manifests it says nothing, nor in a file that ends too early.  Of a kind
-        that was not read to its end an object may be missing, and that is not known to be absent.
+        as "there are none"; in a handful of manifests it says nothing, nor in a file that ends too early or has a gap.
+        Of a kind that was not read to its end an object may be missing, and that is not known to be absent.
         """
         has_kinds = {"Node", "Pod"} <= self.listed and len(self.listed) >= _KINDS_OF_A_DUMP
-        is_dump = has_kinds and not self.is_cut
+        is_dump = has_kinds and not self.is_cut and not self.has_gap
         omitted = omitted_kinds(obj for _, obj in self.items if isinstance(obj, Pod)) if is_dump else frozenset(KINDS)
         return {
             name: SyncState.SYNCED

@@ -46,6 +46,7 @@ class Reader:
         self.last_kind = ""
         self._name = name
         self._said_no_object = not says_no_object
+        self._lost_one = False  # just before what comes next
         self._problems = 0
 
     def problem(self, line: int, message: str) -> None:
@@ -73,7 +74,16 @@ class Reader:
         """
         if kind or self.last_kind:
             self.loaded.partial.add(kind or self.last_kind)
+        self._lost_one |= not kind
+        self.loaded.has_gap |= not kind
         self.loaded.is_cut |= is_cut
+
+    def _is_of(self, kind: str) -> None:
+        """The next one is of this kind; one that was lost just before it may have been, too."""
+        self.last_kind = kind
+        if self._lost_one:
+            self.loaded.partial.add(kind)
+            self._lost_one = False
 
     # Plain data -------------------------------------------------------------------------------------------------------
 
@@ -135,7 +145,7 @@ class Reader:
         row = kind_of(*element)
         if row is not None:
             self.loaded.listed.add(row.name)
-            self.last_kind = row.name
+            self._is_of(row.name)
         return element
 
     def row(
@@ -149,7 +159,7 @@ class Reader:
         self.found = True
         row = kind_of(api_version, kind)
         if row is not None:
-            self.last_kind = row.name
+            self._is_of(row.name)
             return row
         group = api_version.rpartition("/")[0]
         name = f"{kind}.{group}" if group else kind
@@ -177,18 +187,22 @@ class Reader:
         self.lost(row.name)
 
     def no_object(self, line: int, depth: int, what: str) -> None:
-        """Of each item of a list; else once per file: a values file or a log has many of them."""
-        if depth:
-            self.problem(line, f"an item that is {what}" if not what.startswith("without") else f"an item {what}")
+        """Of each item of a list, and each that was an object; else once per file: a log has many of them."""
+        if depth or what in ("without apiVersion", "without kind"):
+            which = "an item" if depth else "an object"
+            self.problem(line, f"{which} {what}" if what.startswith("without") else f"{which} that is {what}")
             self.lost()
-        elif not self._said_no_object:
+            return
+        if self.found and what.startswith("without"):
+            self.lost()  # between objects it is probably what damage left of one
+        if not self._said_no_object:
             self._said_no_object = True
             self.problem(line, "no Kubernetes object: apiVersion and kind are missing (a Helm values file?)")
 
 
 def type_of(api_version: Any, kind: Any, default: Type) -> Type:
     said = (api_version if isinstance(api_version, str) else "", kind if isinstance(kind, str) else "")
-    return said if said[1] else default
+    return said if said[1] or not default[1] else default
 
 
 def is_list_kind(api_version: str, kind: str) -> bool:

@@ -121,15 +121,19 @@ def _up_to_the_cut(found: list[Document], part: str) -> list[Document]:
 
 
 def _elements(start: int, part: str, layout: ListLayout, *, is_last: bool, depth: int) -> list[Document]:
-    """The list with the elements that can be read, and a problem for each other one."""
+    """
+    The list with the elements that can be read, and a problem for each other one, between those around it: what is lost
+    is probably of their kind.
+    """
     frames, _ = _built(start, layout.frame)
     frame = frames[0].data if frames and isinstance(frames[0].data, dict) else {}
     may_be_cut = is_last and not layout.has_end
     data: dict[str, Any] = {"apiVersion": "v1", "kind": "List", **frame}
-    items: list[Any] = []
     lines: dict[int, int] = {}
-    problems: list[Document] = []
+    told: list[Document] = []
     for number, piece in enumerate(layout.items, 1):
+        items: list[Any] = []
+        problems: list[Document] = []
         found, problem = _built(start + piece.above, piece.text)
         ends = number == len(layout.items) and may_be_cut
         if ends and (problem is not None or (layout.has_items and "kind" not in frame)):
@@ -150,8 +154,12 @@ def _elements(start: int, part: str, layout: ListLayout, *, is_last: bool, depth
             ]
         for document in found:
             lines |= document.lines
-    data["items"] = items
-    return [*([Document(start, data, "", lines)] if items else []), *problems]
+        if items and told and not told[-1].problem:
+            told[-1].data["items"] += items
+        elif items:
+            told.append(Document(start, {**data, "items": items}, "", lines))
+        told += problems
+    return told
 
 
 def _nested(start: int, piece: Piece, depth: int) -> list[Document]:

@@ -105,3 +105,47 @@ def test_a_canary_names_both_versions(capsys: pytest.CaptureFixture[str], tmp_pa
         ("v1", 1, ["q-1"]), ("v2", 0, ["q-2"])
     ]  # fmt: skip
     assert one["versions"] == []
+
+
+UNREADABLE = {**pod("odd", on="n"), "spec": {"nodeName": "n", "containers": [{"name": "c", "image": {}}]}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "free"),
+    [
+        pytest.param([pod("p", on="n", gpus=3)], 5, id="pods are there"),
+        pytest.param([], None, id="nobody collected pods"),
+        pytest.param([pod("p", on="n", gpus=3), UNREADABLE], None, id="one pod cannot be read"),
+    ],
+)
+def test_gpus_are_free_only_where_pods_are_known(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, pods: list[dict[str, Any]], free: int | None
+) -> None:
+    """A pod that was not seen may have any of them."""
+    host = node("n", gpus=8)
+    host["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    (row,) = diagnosed(capsys, tmp_path, host, *pods)["capacity"]
+    assert (row["allocatable"], row["free"]) == (8, free)
+    assert (row["bound"] is None, row["largest_free_block"] is None) == (free is None, free is None)
+
+
+@pytest.mark.parametrize(
+    ("pods", "namespace", "said"),
+    [
+        pytest.param([], "", "No pods in there: what runs or waits is not known.", id="none collected"),
+        pytest.param([pod("a", on="n")], "", "The one pod in there is well.", id="one"),
+        pytest.param([pod("a", on="n"), pod("b", on="n")], "", "Every one of 2 pods is well.", id="two"),
+        pytest.param(
+            [pod("a", on="n"), UNREADABLE], "", "1 pod could be read and is well; others are", id="unreadable"
+        ),
+        pytest.param([pod("a", on="n")], "elsewhere", "No pods in there: nothing runs or waits yet.", id="narrowed"),
+    ],
+)
+def test_that_all_is_well_is_said_of_what_was_seen(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, pods: list[dict[str, Any]], namespace: str, said: str
+) -> None:
+    """Neither of pods that could not be read, nor of other namespaces than the one that was asked for."""
+    file = tmp_path / "bundle.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node("n"), *pods]}))
+    main(["diagnose", "-f", str(file), *(["-n", namespace] if namespace else [])])
+    assert said in capsys.readouterr().out

@@ -11,6 +11,7 @@ import pytest
 
 from sevenhop.cli.get import show
 from sevenhop.cli.output import UsageError
+from sevenhop.core.events import SyncState
 from sevenhop.core.views import VIEWS
 from tests.builders import H100, at, deployment, node, pod_of, replicaset
 from tests.unit.engine.machines import Machine
@@ -114,3 +115,18 @@ def test_the_nodes_add_up_to_the_pool() -> None:
     shown = {row["node"]: row["unhealthy"] for row in rows(machine, "nodes")}
     assert shown == {"n": 1, "m": 0}
     assert rows(machine, "capacity")[0]["unhealthy"] == 1
+
+
+@pytest.mark.parametrize("state", [SyncState.FORBIDDEN, SyncState.NOT_SYNCED], ids=str)
+def test_a_pool_whose_nodes_were_never_seen_has_no_numbers(state: SyncState) -> None:
+    """Somebody waits for it, by the scheduler's words; how large it is, nobody knows: that is not zero."""
+    found = Machine()
+    found.tell(found.feed.synced(), 0)
+    found.tell(found.feed.synced("Node", state=state), 1)
+    words = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+    found.put(SUMMARIZER, REPLICAS, pod_of(REPLICAS, "w", unschedulable=words), seconds=2)
+    found.tell([], 30)
+    (pool,) = rows(found, "capacity")
+    assert [each["workload"] for each in pool["waiting"]] == ["prod/summarizer"]
+    assert {pool[name] for name in ("allocatable", "cordoned", "unhealthy", "bound", "free")} == {None}
+    assert str(state) in pool["unknown"]

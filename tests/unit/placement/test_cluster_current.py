@@ -226,3 +226,11 @@ def test_a_pod_that_runs_proves_what_it_uses() -> None:
 
     cluster.update(*add(objects, pod("runs", on="n1", volumes=volumes, phase="Succeeded")))
     assert class_of(cluster, waits).trouble == "pvc-missing"
+
+
+def test_where_a_pod_fits_is_told_alike_in_whatever_order_nodes_came() -> None:
+    """A fact's words that changed with every restart would be news each time."""
+    both = [world(*nodes, pod("x", gpus=4)) for nodes in (FIVE, FIVE[::-1])]
+    first, second = (why_pending(Cluster(objects), the_pod(objects, "x")).summary for objects in both)
+    assert first == second
+    assert "(h0, h1, h2, …)" in first

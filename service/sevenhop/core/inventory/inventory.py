@@ -257,7 +257,7 @@ class Inventory:
         if not self._order.is_news(*place, event.epoch, event.seq):
             return
         self._order.exists(*place, event.epoch, event.seq)
-        before = self.state.objects.states.get(kind)
+        before, was_known = self.state.objects.states.get(kind), self.state.objects.is_known(kind)
         had_reason = bool(self.state.objects.details.get(kind))
         self.state.objects.states[kind] = event.state
         self.state.objects.details[kind] = event.detail
@@ -265,7 +265,8 @@ class Inventory:
         # A first list that has failed is an answer too, though the state stays what it was.
         if kind in KINDS and (before is not event.state or had_reason is not bool(event.detail)):
             sight_changed(self.state, self._dirty, kind)
-            if before is SyncState.NOT_SYNCED or event.state is SyncState.NOT_SYNCED:
+            # What is not here does not exist any more, or may do again.
+            if was_known is not self.state.objects.is_known(kind) or SyncState.NOT_SYNCED in (before, event.state):
                 self.state.placement.epoch += 1
 
     def _gpus_told(self, touched: GpusTouched) -> None:
@@ -336,6 +337,10 @@ class Inventory:
             return
         dirty.services |= state.services.put_pod(key, after.metadata.labels)
         dirty.pods.add(key)
+        row = state.rows.get(key)
+        if row is not None:
+            # A component also reads selectors and labels of its pods, which no row holds.
+            dirty.slots.add((row.workload, row.component))
         if before is None or before.is_terminating != after.is_terminating:
             pod_came_or_went(self.state, self._dirty, after)
         remember_pod(state, key, before, after, self._at)

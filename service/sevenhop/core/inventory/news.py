@@ -40,6 +40,7 @@ def says_the_same(before: Pod, after: Pod) -> bool:
         and a.container_statuses == b.container_statuses
         and a.init_container_statuses == b.init_container_statuses
         and a.resource_claim_statuses == b.resource_claim_statuses
+        and a.extended_resource_claim_status == b.extended_resource_claim_status
         and is_ready(before)
         and condition(a.conditions, "Ready") == condition(b.conditions, "Ready")
         and condition(a.conditions, "PodScheduled") == condition(b.conditions, "PodScheduled")
@@ -66,6 +67,7 @@ def holds_differently(before: Pod, after: Pod) -> bool:
         or [s.allocated_resources for s in before.status.container_statuses]
         != [s.allocated_resources for s in after.status.container_statuses]
         or before.status.resource_claim_statuses != after.status.resource_claim_statuses
+        or before.status.extended_resource_claim_status != after.status.extended_resource_claim_status
     )
 
 

@@ -309,6 +309,8 @@ class Binding:
                 if self._simulation.outcome(gone, self._search.waiting(tried.candidate, gone), by_age=True).holds:
                     rivals = self._simulation.takers(gone, self._queue.level)
                     names = some(dict.fromkeys(self._name_of(pod.metadata.key) for pod in rivals), 2)
+                    if not names:
+                        continue  # of these victims it is not their equals who stand in the way
                     return f": {names} of the same priority, which age does not decide; a higher one for {who} would"
         return ""
 
