@@ -12,7 +12,7 @@ import pytest
 from sevenhop.core.effects import Reply
 from sevenhop.core.events import BreakerReset, SwitchSet
 from sevenhop.core.remediation.person import Person
-from sevenhop.runtime.scaled import fleet_front
+from sevenhop.runtime.scaled import directory, fleet_front
 from sevenhop.runtime.scaled.decisions import NoAnswerError, Request
 from sevenhop.runtime.scaled.directory import Directory, UnseenError, WhichError
 from sevenhop.runtime.scaled.fleet_front import FleetFront
@@ -142,8 +142,9 @@ async def test_a_single_cluster_answers_for_itself() -> None:
         await ask(Owners("a"), (["a"], []))
 
 
-async def test_the_only_one_that_is_known_may_not_be_the_only_one() -> None:
+async def test_the_only_one_that_is_known_may_not_be_the_only_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is about one cluster is not done in whichever was told of first."""
+    monkeypatch.setattr(directory, "TOLD_WITHIN_S", 0.1)
     owners = Owners()
     reply = await ask(owners, (["a"], [1]), event=RESET)
     assert not reply.accepted
@@ -152,8 +153,16 @@ async def test_the_only_one_that_is_known_may_not_be_the_only_one() -> None:
     assert (await ask(owners, (["a"], []), event=RESET)).accepted
 
 
-async def test_a_name_that_is_not_known_yet() -> None:
+async def test_once_all_have_told_the_only_one_is_meant() -> None:
+    """A worker that has just begun tells within seconds; nobody is sent away for that."""
+    assert await Seen((["a"], [1]), (["a"], [])).pick("") == "a"
+    assert await Seen((["a"], [1]), (["a", "b"], [])).pick("b") == "b"
+    assert await Seen(([], [0, 1]), (["a"], [1]), (["a"], [])).pick("") == "a"
+
+
+async def test_a_name_that_is_not_known_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not called unknown for good."""
+    monkeypatch.setattr(directory, "TOLD_WITHIN_S", 0.1)
     with pytest.raises(WhichError, match=r"no cluster is called 'b' here; there are a; Redis began anew"):
         await Seen((["a"], [1])).pick("b")
 
@@ -161,5 +170,5 @@ async def test_a_name_that_is_not_known_yet() -> None:
 def test_served_are_those_that_are_rebuilt() -> None:
     """Before that a worker does not know all clusters of a partition."""
     made: dict[int, Any] = {0: SimpleNamespace(is_ready=True), 1: SimpleNamespace(is_ready=False)}
-    directory = Directory(SimpleNamespace(partitions=made), None, 2, lambda: NOON, str)  # type: ignore[arg-type]
-    assert directory._served() == [0]
+    found = Directory(SimpleNamespace(partitions=made), None, 2, lambda: NOON, str)  # type: ignore[arg-type]
+    assert found._served() == [0]

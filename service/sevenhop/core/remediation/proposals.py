@@ -73,6 +73,7 @@ class Proposals:
         self._scaling = scaling
         self._against = against
         self._known: dict[str, Considered] = {}
+        self._held: dict[str, Case] = {}  # what guards kept back: they are asked again, time may have lifted it
         self._wakes: dict[str, datetime | None] = {}
         self._fresh: dict[tuple[str, tuple[str, ...], str], Answer] = {}
 
@@ -120,6 +121,7 @@ class Proposals:
         wanted = wanted_by(members, state, self._settings) if members else None
         if incident is None or wanted is None:
             self._known.pop(key, None)
+            self._held.pop(key, None)
             self._wakes[key] = None
             why = "the incident is over" if not members else "its playbook is off, or no rule asks for it any more"
             return [self._withdrawn(offered, f"no longer needed: {why}", state, now)] if offered is not None else []
@@ -132,10 +134,12 @@ class Proposals:
         reserved = self._cases.reserved()
         before = tuple((case.id, case.state) for case in self._cases.of_incident(key))
         ground = (before, *ground_of(wanted, state, reserved))
-        if known is not None and not anew and not is_stale(known, ground, self._settings, now):
+        is_as_it_was = known is not None and not is_stale(known, ground, self._settings, now)
+        if known is not None and is_as_it_was and not anew and not self._is_let_go(key, now):
             self._known[key] = replace(known, looked_at=now)
             return []
         standing = offered.plan if offered is not None else None
+        self._held.pop(key, None)
         answer = self._taken(key, wanted) or self._ask(wanted, key, reserved, state, now, standing)
         answer, changed = self._offer(incident, wanted, answer, offered, state, now)
         if known is None or known.answer.text != answer.text or known.answer.considered != answer.considered:
@@ -162,6 +166,7 @@ class Proposals:
         case = _proposed(plan, incident, wanted, now)
         refused = self._refused(case, now)
         if refused is not None:
+            self._held[plan.incident] = case
             text = f"{plan.title}: not offered, {refused.text}"
             changed = [self._withdrawn(offered, f"the cluster changed; {refused.text}", state, now)] if offered else []
             return Answer(reason=refused.reason, text=text, considered=answer.considered), changed
@@ -169,6 +174,11 @@ class Proposals:
             return answer, [case]
         why = "the cluster changed" if is_of_this_clock else "the clock was set back"
         return answer, [self._withdrawn(offered, f"{why}; plan {case.id} takes its place", state, now), case]
+
+    def _is_let_go(self, key: str, now: datetime) -> bool:
+        """Whether nothing stands any more against what was kept back: a cooldown ends with no change in the cluster."""
+        held = self._held.get(key)
+        return held is not None and self._refused(held, now) is None
 
     def _refused(self, case: Case, now: datetime) -> Answer | None:
         """What would stand against it even if everybody agreed: people are not asked in vain."""

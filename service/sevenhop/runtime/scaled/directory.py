@@ -17,13 +17,18 @@ from sevenhop.runtime.answers import told_of as message_of
 from sevenhop.runtime.clock import Clock
 from sevenhop.runtime.scaled.cell import Cell
 from sevenhop.runtime.scaled.questions import PATIENCE_S, Asking, Question
-from sevenhop.runtime.scaled.telling import Telling
+from sevenhop.runtime.scaled.telling import TELL_EVERY_S, Telling
 from sevenhop.runtime.scaled.topics import partition_of
 from sevenhop.runtime.scaled.worker import Worker
 from sevenhop.stores.redis import field_of
 from sevenhop.stores.redis_fence import places_with, to_its_end
 
 MOST_NAMED = 10
+
+TOLD_WITHIN_S = TELL_EVERY_S + 1.0
+"""After Redis began anew: by then each worker that serves has told of its clusters."""
+
+_LOOK_S = 0.3
 
 Trail = Callable[[Any], Any]
 """The audit trail of a store, for people."""
@@ -93,24 +98,31 @@ class Directory:
 
     async def pick(self, cluster: str) -> str:
         """
-        The one that is meant: the named one, else the only one.
+        The one that is meant: the named one, else the only one; just after Redis began anew once that can be told.
 
         Raises:
             WhichError: None, or several.
             UnseenError: Redis does not answer.
         """
-        known = await self.clusters()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + TOLD_WITHIN_S
+        while True:
+            untold = await self.untold()  # before the clusters, which may be told meanwhile
+            known = await self.clusters()
+            if cluster in known:
+                return cluster
+            is_sure = not untold or (not cluster and len(known) > 1)
+            if is_sure or loop.time() > until:
+                break
+            await asyncio.sleep(_LOOK_S)
         names = ", ".join(known[:MOST_NAMED]) + (f" and {len(known) - MOST_NAMED} more" if known[MOST_NAMED:] else "")
-        if cluster in known:
-            return cluster
-        # Before a name is called unknown, or a cluster the only one.
-        untold = untold_words(await self.untold())
+        lacking = untold_words(untold)
         if not known:
-            raise WhichError("no edge has told of any cluster yet" + untold)
+            raise WhichError("no edge has told of any cluster yet" + lacking)
         if cluster:
-            raise WhichError(f"no cluster is called {cluster[:80]!r} here; there are {names}{untold}")
+            raise WhichError(f"no cluster is called {cluster[:80]!r} here; there are {names}{lacking}")
         if len(known) > 1 or untold:
-            raise WhichError(f"say which cluster, with --cluster: {names}{untold}")
+            raise WhichError(f"say which cluster, with --cluster: {names}{lacking}")
         return known[0]
 
     async def having(self, table: str, key: str) -> list[str]:

@@ -84,6 +84,18 @@ def test_rejected_is_over_and_not_asked_again_at_once() -> None:
     assert scene.acts == {}
 
 
+def test_asked_again_when_the_cooldown_ends() -> None:
+    """Within seconds, though nothing in the cluster has changed, and not with the next look of the minute."""
+    cooldown = timedelta(minutes=30, seconds=20)
+    scene = Scene(settings_of(replace(FREE, cooldown=cooldown))).begin()
+    assert scene.decides(Verb.REJECT).accepted
+    over = (scene.case().since + cooldown - at(0)).total_seconds()
+    scene.until(over - 1)
+    assert scene.states() == [PlanState.REJECTED]
+    scene.until(over + 10)
+    assert scene.states() == [PlanState.REJECTED, PlanState.PROPOSED]
+
+
 def test_nobody_answers_means_no() -> None:
     """A plan expires at the exact second, after one reminder that is posted aloud."""
     scene = Scene().begin()
