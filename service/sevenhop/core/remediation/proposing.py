@@ -114,11 +114,14 @@ def answer_for(
 
 
 def ground_of(wanted: Wanted, state: State, reserved: Sequence[Plan]) -> tuple[object, ...]:
-    """What a plan rests on, to be compared: the pool and all in it, what rules its holders, and what is promised."""
-    promised = tuple(plan.id for plan in reserved)
+    """
+    What a plan rests on, to be compared: which kinds are seen, the pool and all in it, what rules its holders, and what
+    is promised.
+    """
+    promised = (tuple(plan.id for plan in reserved), dict(state.objects.states))
     subjects = tuple(alert.subject for alert in wanted.alerts)
     if not wanted.pool:
-        return (promised, subjects, *(state.facts.get(subject) for subject in subjects))
+        return (*promised, subjects, *(state.facts.get(subject) for subject in subjects))
     pool = capacity(state, wanted.pool)
     workloads = [holding.workload for holding in pool.holdings if holding.workload is not None]
     known = [found for workload in workloads if (found := state.workloads.get(workload)) is not None]
@@ -128,7 +131,7 @@ def ground_of(wanted: Wanted, state: State, reserved: Sequence[Plan]) -> tuple[o
     # Guards want the scheduler's own word too, which comes a moment after the pod.
     slots = state.waiting_in.get(wanted.pool, {})
     judged = sum(row.judged for slot in slots for row in state.pods_of(slot) if row.waiting)
-    return (promised, subjects, pool, judged, *roots, *rules)
+    return (*promised, subjects, pool, judged, *roots, *rules)
 
 
 def is_due(known: Considered | None, settings: RemediationSettings, now: datetime) -> bool:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
+from sevenhop.core.events import SyncState
 from sevenhop.core.remediation.plan import Answer, NoPlanReason
-from sevenhop.core.remediation.proposing import Considered, is_stale
+from sevenhop.core.remediation.proposing import Considered, ground_of, is_stale, wanted_by
 from sevenhop.core.remediation.settings import RemediationSettings
 from tests.builders import at
+from tests.unit.remediation.desk.desk_scene import FREE, Scene, settings_of
 
 SETTINGS = RemediationSettings()
 GROUND = ("as it was",)
@@ -33,3 +36,18 @@ def test_what_could_not_be_seen_is_looked_for_again() -> None:
     """A service that has just begun lists Events last: the plan does not wait for a minute because of it."""
     known = considered(NoPlanReason.UNKNOWN, at(0))
     assert is_stale(known, GROUND, SETTINGS, at(0) + timedelta(seconds=5))
+
+
+@pytest.mark.parametrize("pool", ["", "the pool that it waits for"], ids=["one object", "a pool"])
+def test_what_comes_into_sight_is_part_of_the_ground(pool: str) -> None:
+    """That nothing rules a donor is known once its autoscalers are listed: nothing else changes then."""
+    scene = Scene().begin()
+    state = scene.engine.inventory.state
+    wanted = wanted_by(scene.engine.desk.causes(scene.case().plan.incident), state, settings_of(FREE))
+    assert wanted is not None
+    assert wanted.pool
+    asked = wanted if pool else replace(wanted, pool="")
+    seen = ground_of(asked, state, ())
+    assert ground_of(asked, state, ()) == seen
+    state.objects.states["HorizontalPodAutoscaler.autoscaling"] = SyncState.NOT_SYNCED
+    assert ground_of(asked, state, ()) != seen
