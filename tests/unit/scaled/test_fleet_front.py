@@ -68,7 +68,7 @@ class Owners:
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet_front, "ALL_TOLD_WITHIN_S", 0.1)
-    monkeypatch.setattr(fleet_front, "_LOOK_S", 0.01)
+    monkeypatch.setattr(fleet_front, "LOOK_S", 0.01)
 
 
 async def ask(owners: Owners, *looks: Look, event: Request = STOP, cluster: str = "") -> Reply:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from sevenhop.sources.files import Loaded, load_files
 
 INSTEAD = "; give what `kubectl get pods,nodes,events,… -A -o json` writes"
 POD = '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"x"}}\n'
+NOBODY = 65534
 FORBIDDEN = 'Error from server (Forbidden): nodes is forbidden: User "u" cannot list resource "nodes"'
 
 
@@ -171,15 +175,36 @@ def test_a_shells_pipe_is_read() -> None:
         os.close(out)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_what_may_not_be_read_is_named(tmp_path: Path) -> None:
-    """A file, a folder, and what lies in a folder that may not be entered; the others are read."""
-    (tmp_path / "pod.json").write_text(POD)
-    (tmp_path / "no.json").write_text(POD)
-    (tmp_path / "no.json").chmod(0)
-    (tmp_path / "closed").mkdir(mode=0)
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """One that everybody may enter, unlike those of pytest."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
 
-    loaded = load_files([tmp_path, tmp_path / "closed" / "x.json"])
+
+@contextlib.contextmanager
+def as_nobody() -> Iterator[None]:
+    """Root may read everything, so it is somebody else meanwhile."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+def test_what_may_not_be_read_is_named(open_folder: Path) -> None:
+    """A file, a folder, and what lies in a folder that may not be entered; the others are read."""
+    (open_folder / "pod.json").write_text(POD)
+    (open_folder / "no.json").write_text(POD)
+    (open_folder / "no.json").chmod(0)
+    (open_folder / "closed").mkdir(mode=0)
+
+    with as_nobody():
+        loaded = load_files([open_folder, open_folder / "closed" / "x.json"])
 
     assert names(loaded) == ["a"]
     assert {line.split(": ", 1)[1] for line in problems(loaded)} == {"cannot be read: Permission denied"}

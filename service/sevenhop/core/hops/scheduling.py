@@ -164,6 +164,7 @@ def _is_binding(slug: str, bound: Binding) -> bool:
 
 def _as_surge(found: Diagnosis, surge: Surge, bound: Binding) -> Diagnosis:
     row = CAUSES["rollout-surge"]
+    found = msgspec.structs.replace(found, hop=row.hop, category=row.category, cause="rollout-surge")
     namespace, name = surge.deployment
     what = bound.resource or "what it needs"
     old = ", ".join(n for _, n in surge.old_pods[:3])
@@ -174,9 +175,6 @@ def _as_surge(found: Diagnosis, surge: Surge, bound: Binding) -> Diagnosis:
         held = f"{many} of them still {inflected(many, 'holds', 'hold')} {what}"
         return msgspec.structs.replace(
             found,
-            hop=row.hop,
-            category=row.category,
-            cause="rollout-surge",
             summary=f"waits for old pods of its own rollout to end: {held}; then it fits on {nodes}; now it {now}",
             evidence=(
                 Evidence(
@@ -190,9 +188,6 @@ def _as_surge(found: Diagnosis, surge: Surge, bound: Binding) -> Diagnosis:
     if surge.service:
         return msgspec.structs.replace(
             found,
-            hop=row.hop,
-            category=row.category,
-            cause="rollout-surge",
             summary=(
                 f"the upgrade of {name} waits for itself: its new cluster needs {what} that {counted(many, 'pod')} of "
                 f"its active one {inflected(many, 'holds', 'hold')} until the new one serves; "
@@ -207,9 +202,6 @@ def _as_surge(found: Diagnosis, surge: Surge, bound: Binding) -> Diagnosis:
         )
     return msgspec.structs.replace(
         found,
-        hop=row.hop,
-        category=row.category,
-        cause="rollout-surge",
         summary=(
             f"the rollout of {name} waits for itself: its new pod needs {what} that {counted(many, 'old pod')} of its "
             f"own {inflected(many, 'holds', 'hold')} (maxSurge {surge.max_surge}); "

@@ -28,7 +28,7 @@ MOST_NAMED = 10
 TOLD_WITHIN_S = TELL_EVERY_S + 1.0
 """After Redis began anew: by then each worker that serves has told of its clusters."""
 
-_LOOK_S = 0.3
+LOOK_S = 0.3
 
 Trail = Callable[[Any], Any]
 """The audit trail of a store, for people."""
@@ -114,7 +114,7 @@ class Directory:
             is_sure = not untold or (not cluster and len(known) > 1)
             if is_sure or loop.time() > until:
                 break
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(LOOK_S)
         names = ", ".join(known[:MOST_NAMED]) + (f" and {len(known) - MOST_NAMED} more" if known[MOST_NAMED:] else "")
         lacking = untold_words(untold)
         if not known:

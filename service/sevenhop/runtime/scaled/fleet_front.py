@@ -12,15 +12,13 @@ from sevenhop.core.events import Decided, Silenced, SwitchSet
 from sevenhop.core.incidents.keeping import INCIDENTS
 from sevenhop.core.remediation.keeping import PLANS
 from sevenhop.runtime.scaled.decisions import Decisions, NoAnswerError, Request
-from sevenhop.runtime.scaled.directory import Directory, UnseenError, WhichError, untold_words
+from sevenhop.runtime.scaled.directory import LOOK_S, Directory, UnseenError, WhichError, untold_words
 
 LOOK_WITHIN_S = 2.0
 """For what a click needs at once: Slack takes a trigger for three seconds."""
 
 ALL_TOLD_WITHIN_S = 12.0
 """After Redis began anew: each worker tells every 5 s, and one that died then is replaced in less."""
-
-_LOOK_S = 0.3
 
 
 class FleetFront:
@@ -116,7 +114,7 @@ class FleetFront:
                         raise  # nothing was done
                 if not untold or loop.time() > until:
                     break
-                await asyncio.sleep(_LOOK_S)
+                await asyncio.sleep(LOOK_S)
             if not untold and not asked:
                 raise WhichError("no edge has told of any cluster yet")
             if not untold and len(asked) == 1:
