@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -31,6 +32,10 @@ for line in sys.stdin:
     elif ["die", words[1]] in does: os.abort()
     elif ["rubbish", words[1]] in does: print("not json", flush=True); time.sleep(3600)
     elif ["other", words[1]] in does: say(type="reading", index=0, readings=[{"index": 0, "uuid": "GPU-0"}])
+    elif ["late", words[1]] in does:
+        time.sleep(0.1)
+        say(type="xid", xid=48, pci="0000:3b:00.0", uuid="GPU-0")
+        say(type="reading", index=int(words[1]), readings=[{"index": int(words[1]), "uuid": "GPU-" + words[1]}])
     elif ["lost", words[1]] in does: say(type="reading", index=int(words[1]), error="GPU is lost", is_gone=True)
     else:
         say(type="reading", index=int(words[1]), minor=int(words[1]), missing=["nvmlNew"] if ["old"] in does else [],
@@ -236,4 +241,16 @@ async def test_an_answer_about_another_gpu(node: Node) -> None:
     node.does("other 1")
     read = await node.nvml.read()
     assert [each.uuid for each in read.readings] == ["GPU-0", "GPU-2"]
+    assert node.nvml.replaced == 1
+
+
+async def test_one_that_was_given_up_is_slow_to_die(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it still answers is not taken for an answer of the next one; an XID that it still tells counts."""
+    kill = os.kill
+    later = asyncio.get_running_loop().call_later
+    monkeypatch.setattr(os, "kill", lambda pid, sign: later(0.3, kill, pid, sign))
+    node.does("other 1\nlate 2")
+    read = await node.nvml.read()
+    assert [each.uuid for each in read.readings] == ["GPU-0", "GPU-2"]
+    assert len(node.xids) == 2  # one of each process
     assert node.nvml.replaced == 1
