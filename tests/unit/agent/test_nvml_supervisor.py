@@ -54,7 +54,7 @@ class Node:
             self.xids.append,
             lambda: None,
             command=(sys.executable, str(script), str(self._file)),
-            call_s=1.0,
+            call_s=3.0,
             start_s=10,
             hung_retry_s=3600,  # a test that wants it asked again says so
         )
@@ -101,7 +101,7 @@ async def test_it_is_left_alone_for_a_while_and_then_answers(node: Node) -> None
     await node.nvml.read()
     node.does("")
     again = await node.nvml.read()
-    assert again.readings[1].error == "NVML did not answer within 1 s"
+    assert again.readings[1].error == "NVML did not answer within 3 s"
     node.nvml._hung[1].again_at = 0.0
     assert [each.error for each in (await node.nvml.read()).readings] == ["", "", ""]
 
@@ -135,7 +135,7 @@ async def test_a_gpu_that_could_never_be_named(node: Node) -> None:
     read = await node.nvml.read()
     assert [each.uuid for each in read.readings] == ["GPU-0", "GPU-2"]
     assert not read.is_whole
-    assert "GPU 1: NVML did not answer within 1 s" in read.problems[0]
+    assert "GPU 1: NVML did not answer within 3 s" in read.problems[0]
 
 
 async def test_a_gpu_that_is_lost_when_we_start(node: Node) -> None:
@@ -211,7 +211,7 @@ async def test_processes_that_no_signal_ends_are_bounded(node: Node, monkeypatch
         returncode = None
 
     node.nvml._abandoned = [Stuck()] * supervisor.MAX_ABANDONED  # type: ignore[list-item]
-    node.nvml._hung[1] = supervisor._Hung("NVML did not answer within 1 s", 0.0, 0.1)
+    node.nvml._hung[1] = supervisor._Hung("NVML did not answer within 3 s", 0.0, 0.1)
     before = node.nvml.replaced
     read = await node.nvml.read()
     assert node.nvml.replaced == before

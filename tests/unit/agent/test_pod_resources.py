@@ -53,7 +53,7 @@ async def test_who_holds_what(tmp_path: Path) -> None:
 async def test_a_kubelet_that_starts_anew(tmp_path: Path) -> None:
     """A new socket under the same name is found by itself."""
     socket = tmp_path / "kubelet.sock"
-    asked = PodResources(socket, call_s=2)
+    asked = PodResources(socket, call_s=10)
     async with kubelet(socket, lambda: ANSWER):
         assert await asked.devices() == EXPECTED
     socket.unlink(missing_ok=True)
@@ -85,7 +85,7 @@ async def test_an_answer_that_is_none(tmp_path: Path, answer: Any, said: str) ->
     """One line each, and holders are then unknown."""
     socket = tmp_path / "kubelet.sock"
     async with kubelet(socket, lambda: answer):
-        asked = PodResources(socket, call_s=0.3)
+        asked = PodResources(socket, call_s=0.3 if said == "did not answer in time" else 10)
         with pytest.raises(PodResourcesError, match=said):
             await asked.devices()
         await asked.close()
@@ -95,7 +95,7 @@ async def test_a_socket_that_refuses(tmp_path: Path) -> None:
     """Nobody listens behind the name."""
     socket = tmp_path / "kubelet.sock"
     socket.touch()
-    asked = PodResources(socket, call_s=2)
+    asked = PodResources(socket, call_s=10)
     with pytest.raises(PodResourcesError, match="socket refuses"):
         await asked.devices()
     await asked.close()

@@ -19,7 +19,7 @@ from sevenhop.channels.slack.settings import SlackSettings
 from tests.fakes.slack_server import CHANNEL, TOKEN, Posted, SlackServer
 from tests.unit.channels.notifies import NOON, message, notify, resolved
 
-TIMEOUT_S = 0.3
+TIMEOUT_S = 3.0
 
 
 @pytest.fixture
