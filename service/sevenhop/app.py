@@ -121,6 +121,7 @@ def desk_of(settings: Settings) -> DeskSettings:
         group_wait=settings.incidents.group_wait,
         repeat_interval=settings.incidents.repeat_interval,
         recall_wait=settings.incidents.recall_wait,
+        maintenance_hides=settings.incidents.maintenance_hides,
         rehome_wait=settings.incidents.rehome_wait,
         reopen_within=settings.incidents.reopen_within,
         flap_window=settings.incidents.flap_window,

@@ -147,6 +147,13 @@ class IncidentSettings(_Section):
     flap_hold: Duration = Field(
         timedelta(minutes=10), description="What flapped and then stays open for so long is told aloud again."
     )
+    maintenance_hides: Duration = Field(
+        timedelta(minutes=30),
+        description=(
+            "A cordoned node folds what happens on it. What is critical and serves less than it must is told even so "
+            "after this long."
+        ),
+    )
     link: str = Field("", description="Address of your runbooks; shown at the end of each message.")
 
 

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +20,6 @@ from tests.e2e.slack import FakeSlack
 from tests.shared import ROOT
 from tests.testbed.waiting import eventually
 
-LONGEST_FOLDER = 90
 HOLD_S = 5
 """The `for:` of rules under test; their incidents wait no longer."""
 
@@ -31,15 +29,6 @@ def sevenhop(*words: str, timeout: float = 60) -> subprocess.CompletedProcess[st
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("SEVENHOP_", "KUBE"))}
     command = [sys.executable, "-m", "sevenhop.cli.main", *words]
     return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=timeout)
-
-
-def _short(folder: Path) -> Path:
-    """The same folder, or one with a shorter name: the name of the socket in it may have 107 bytes."""
-    if len(os.fsencode(folder)) < LONGEST_FOLDER:
-        return folder
-    short = Path(tempfile.mkdtemp(prefix="sevenhop-"))
-    folder.symlink_to(short / "state")
-    return short / "state"
 
 
 class Service:
@@ -68,7 +57,7 @@ class Service:
         self._words = words
         folder.mkdir()
         self.folder = folder
-        self.state = _short(folder / "state")
+        self.state = folder / "state"
         self.config = folder / "sevenhop.yaml"
         settings: dict[str, Any] = {
             "cluster": name,

@@ -41,6 +41,8 @@ TARGETS: tuple[Target, ...] = (
     _target("permit", "test_permit", "test_guard_table"),
     _target("person", "test_guards_refuse", "test_guard_parts"),
     _target("audit", "test_audit"),
+    Target(f"{PACKAGE}/budgets.py", (f"{_TESTS}/planning/test_budgets.py", f"{_TESTS}/desk/test_evictions.py")),
+    _target("planning/sick", "test_bad_gpus", folder="planning"),
 )
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
@@ -56,6 +58,12 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "a type",
     ("approvals", 'return ""', "return None"): "no reason against somebody, in either word",
     ("approvals", "needed = max(1, playbook.approvals)", "1 → 0"): "at least one person has just said yes",
+    ("budgets", 'return ""', "return None"): "no reason against it, in either word",
+    (
+        "budgets",
+        "if plan.helps_in[1] == 1:",
+        "1 → 0",
+    ): "of the index; what is offered helps in all of its cases, so both numbers are the same",
     (
         "guards_agreed",
         "in_order = done >= 0 and actions == plan.actions[done : done + len(actions)]",

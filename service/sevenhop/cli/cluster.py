@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import http.client
 import json
 import os
@@ -128,16 +129,15 @@ async def connect(settings: Settings) -> ApiServer:
     from sevenhop.sources.kubernetes.connect import connect as connect_to
 
     kubernetes = settings.kubernetes
-    try:
-        api = await connect_to(kubernetes.kubeconfig or None, kubernetes.context or None)
-    except ConnectError as error:
-        raise UnreachableError(str(error)) from None
-    try:
-        await api.check()
-    except ConnectError as error:
-        await api.close()
-        raise UnreachableError(str(error)) from None
-    return api
+    async with contextlib.AsyncExitStack() as opened:
+        try:
+            api = await connect_to(kubernetes.kubeconfig or None, kubernetes.context or None)
+            await opened.enter_async_context(api)
+            await api.check()
+        except ConnectError as error:
+            raise UnreachableError(str(error)) from None
+        opened.pop_all()  # stays open: it is the caller's now, and was ours until here, also for a Ctrl-C
+        return api
 
 
 async def connect_quietly(settings: Settings) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sevenhop.cli.cluster import NO_SERVICE, add_cluster_options, add_fleet_option, ask_service, of_cluster, settings_of
 from sevenhop.cli.output import UsageError, to_json, to_yaml, visible
+from sevenhop.cli.times import shown_time
 
 
 def add_parser(commands: Any) -> None:
@@ -51,7 +52,7 @@ def _lines(plan: dict[str, Any]) -> list[str]:
         f"What       {plan['title']}",
         f"For        {plan['for'] or '-'}",
         f"Hash       {plan['hash']}",
-        f"Proposed   {plan['proposed_at']}, expires {plan['expires_at']}",
+        f"Proposed   {shown_time(plan['proposed_at'])}, expires {shown_time(plan['expires_at'])}",
     ]
     lines += _part("Plan in words", plan["lines"])
     lines += _part("Notes", [note for note in plan["notes"] if note not in plan["lines"]])
@@ -59,10 +60,12 @@ def _lines(plan: dict[str, Any]) -> list[str]:
     lines += _part("Pods it is for", plan["pods_helped"])
     lines += _part("Not chosen", [f"{each['who']}: {each['text']}" for each in plan["considered"]])
     lines += _part(
-        "Approved by", [f"{each['name'] or each['person']} ({each['via']}, {each['at']})" for each in plan["approvals"]]
+        "Approved by",
+        [f"{each['name'] or each['person']} ({each['via']}, {shown_time(each['at'])})" for each in plan["approvals"]],
     )
     lines += _part("Progress", [plan["progress"]] if plan["progress"] else [])
-    lines += _part("Lease until", [str(plan["lease_until"])] if plan["lease_until"] else [])
+    lines += _part("Tried again, until now", [plan["failing"]] if plan.get("failing") else [])
+    lines += _part("Lease until", [shown_time(plan["lease_until"])] if plan["lease_until"] else [])
     lines += _part("History", plan["history"])
     if plan["buttons"]:
         lines += ["", *(f"sevenhop {_command(verb)} {plan['plan']}" for verb in plan["buttons"])]

@@ -17,6 +17,7 @@ from sevenhop.cli.cluster import (
     settings_of,
 )
 from sevenhop.cli.output import UsageError, to_json, to_yaml, visible
+from sevenhop.cli.times import shown_time
 
 
 def add_parser(commands: Any) -> None:
@@ -125,7 +126,7 @@ def text_of(each: dict[str, Any], *, why_not: bool) -> str:
     active = [r for r in each["rules"] if (r["state"] == "inactive") == why_not]
     if not active:
         lines.append(
-            "  every rule fires or is pending" if why_not else "  no rule fires or is pending; --why-not says why"
+            "  every rule fires or is pending" if why_not else "  no rule fires or is pending here; --why-not says why"
         )
     for rule in active:
         lines.append(f"  {rule['state']:<8} {rule['rule']}: {rule['why']}")
@@ -134,13 +135,15 @@ def text_of(each: dict[str, Any], *, why_not: bool) -> str:
         if rule["dropped_by"]:
             lines.append(f"             dropped by {', '.join(rule['dropped_by'])}")
         if rule["due"]:
-            lines.append(f"             by time alone changes at {clock(rule['due'])}")
+            lines.append(f"             by time alone changes at {shown_time(rule['due'])}")
         lines += _standing_lines(rule.get("standing"))
+    if not why_not:
+        lines += [f"  {a['state']:<8} {a['rule']} on {a['subject']}" for a in each.get("around", ())]
     for incident in each["incidents"]:
         lines.append(f"  incident {incident['incident']} ({incident['status']}): {incident['title']}")
     for decision in each["decisions"]:
         to = f" to {decision['receiver']}" if decision["receiver"] else ""
-        lines.append(f"    {clock(decision['at'])} {decision['reason']}{to} {decision['detail']}".rstrip())
+        lines.append(f"    {shown_time(decision['at'])} {decision['reason']}{to} {decision['detail']}".rstrip())
     return "\n".join(lines)
 
 
@@ -163,16 +166,6 @@ def _standing_lines(standing: dict[str, Any] | None) -> list[str]:
     return lines
 
 
-def clock(text: str) -> str:
-    """
-    A time as people read it.
-
-    >>> clock("2026-11-30T03:02:05.123456Z")
-    '2026-11-30 03:02:05Z'
-    """
-    return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
-
-
 def _show_history(found: list[dict[str, Any]], args: argparse.Namespace) -> int:
     if args.output != "text":
         print(to_json(found) if args.output == "json" else to_yaml(found))
@@ -183,7 +176,7 @@ def _show_history(found: list[dict[str, Any]], args: argparse.Namespace) -> int:
             print("  no transition is kept from before that moment: every rule was inactive, or it is too long ago")
         for row in each["rules"]:
             t = row["transition"]
-            print(f"  {t['state']:<8} {row['rule']} since {clock(t['at'])} ({t['reason']})")
+            print(f"  {t['state']:<8} {row['rule']} since {shown_time(t['at'])} ({t['reason']})")
             for name, value in t["values"].items():
                 print(f"             {name} = {value}")
     return 0

@@ -18,6 +18,7 @@ from sevenhop.cli.cluster import (
     settings_of,
 )
 from sevenhop.cli.output import FORMATS, Column, UsageError, fail, listing
+from sevenhop.cli.times import shown_time
 
 _COMPONENTS = [
     Column("NAMESPACE", "namespace"), Column("WORKLOAD", "workload"), Column("COMPONENT", "component"),
@@ -236,10 +237,14 @@ def for_people(row: dict[str, Any]) -> dict[str, Any]:
         shown["after"] = age(row["after_s"])
     if "age_s" in row:
         shown["age"] = age(row["age_s"])
+    shown |= {field: shown_time(row[field]) for field in _TIMES if row.get(field)}
     if "held_by" in row:
         shown["holders"] = [f"{h['workload'] or 'others'}:{h['gpus']}" for h in row["held_by"]]
         shown["waits"] = row.get("waiting_gpus")
     return shown
+
+
+_TIMES = ("since", "expires_at", "started_at", "lease_until", "proposed_at")
 
 
 def age(seconds: float) -> str:

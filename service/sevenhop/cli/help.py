@@ -78,10 +78,18 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         known = [str(choice) for choice in action.choices or ()]
         if known and value not in known:
-            near = get_close_matches(str(value), known, n=1)
+            listed = [f"get {value}"] if action.dest == "command" and _is_listed(str(value)) else []
+            near = listed or get_close_matches(str(value), known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
             name = "/".join(action.option_strings) or action.metavar or action.dest
             raise argparse.ArgumentError(None, f"{name} cannot be {value}; {hint}")
+
+
+def _is_listed(word: str) -> bool:
+    """Whether `get` lists that; asked only once a call is wrong, for the import costs time."""
+    from sevenhop.cli.get import COLUMNS
+
+    return word in COLUMNS
 
 
 class LinesKept(argparse.HelpFormatter):

@@ -83,22 +83,12 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    # `only` may be wrong where an option precedes the command; then all are loaded, a little slower.
-    only = words[0] if words and words[0] in COMMANDS else ""
-    if not words or words[0] in ("-h", "--help", "--version"):
-        only = _NONE  # the names and summaries will do
-    parser = build_parser(only)
-    args, rest = parser.parse_known_args(words)
-    if rest:
-        return unknown_words(parser, words, rest)
-    run = import_module(COMMANDS[args.command][0]).run
     try:
-        return int(run(args))
+        return _run(list(sys.argv[1:] if argv is None else argv))
     except UsageError as error:
         fail(str(error))
         return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # also while a command's modules are loaded, which takes most of a second
         return 130
     except RecursionError:
         fail("something in the input is nested too deeply to be read")
@@ -118,6 +108,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         where = f"{Path(place.filename).name}:{place.lineno}"
         fail(f"something of ours broke ({type(error).__name__} at {where}: {error}); {TRACEBACK}=1 shows all of it")
         return EXIT_BROKEN
+
+
+def _run(words: Sequence[str]) -> int:
+    # `only` may be wrong where an option precedes the command; then all are loaded, a little slower.
+    only = words[0] if words and words[0] in COMMANDS else ""
+    if not words or words[0] in ("-h", "--help", "--version"):
+        only = _NONE  # the names and summaries will do
+    parser = build_parser(only)
+    args, rest = parser.parse_known_args(words)
+    if rest:
+        return unknown_words(parser, words, rest)
+    return int(import_module(COMMANDS[args.command][0]).run(args))
 
 
 if __name__ == "__main__":

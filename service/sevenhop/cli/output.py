@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import msgspec
+
+from sevenhop.core.words import in_order
 
 T = TypeVar("T")
 
@@ -82,7 +85,7 @@ def others(names: Sequence[str]) -> str:
     >>> others(["a", "b", "c", "d"])
     'and 4 more like it: a, b, c, …'
     """
-    shown = ", ".join(names[:3])
+    shown = ", ".join(in_order(names)[:3])
     return f"and {len(names)} more like it: {shown}{', …' if len(names) > 3 else ''}"
 
 
@@ -113,20 +116,49 @@ def listing(rows: Sequence[dict[str, Any]], columns: Iterable[Column], form: str
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns aligned by spaces, as kubectl does; the last one is cut at the width of a terminal."""
+    """
+    Columns aligned by spaces, as kubectl does.
+
+    On a terminal that is too narrow, words are wrapped within their columns.  Names are never broken or cut: they are
+    there to be copied, and the terminal itself wraps what then still is too long.
+    """
     rows = [[visible(cell).replace("\n", " ") for cell in line] for line in rows]
     widths = [max(len(line[i]) for line in (titles, *rows)) for i in range(len(titles))]
+    if sys.stdout.isatty():
+        widths = _fitted(widths, titles, rows, shutil.get_terminal_size((200, 25)).columns)
     lines = []
-    limit = shutil.get_terminal_size((200, 25)).columns if sys.stdout.isatty() else 10_000
     for line in (titles, *rows):
-        text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        lines.append(text if len(text) <= limit else text[: limit - 1] + "…")
+        cells = [_wrapped(cell, width) for cell, width in zip(line, widths, strict=True)]
+        for parts in zip_longest(*cells, fillvalue=""):
+            lines.append("  ".join(part.ljust(width) for part, width in zip(parts, widths, strict=True)).rstrip())
     return "\n".join(lines)
 
 
-def wants_color() -> bool:
-    """Colour on a terminal, unless NO_COLOR is set or TERM is dumb."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+def _fitted(widths: Sequence[int], titles: Sequence[str], rows: Sequence[Sequence[str]], limit: int) -> list[int]:
+    """
+    The widest columns made narrower, as far as titles and words go, until all fit.
+
+    >>> _fitted([3, 11], ["A", "B"], [["a-b", "one two six"]], 10)
+    [3, 5]
+    >>> _fitted([3, 7], ["A", "B"], [["a-b", "one-two"]], 6)
+    [3, 7]
+    """
+    found = list(widths)
+    narrowest = [
+        max([len(title), *(len(word) for row in rows for word in row[i].split())]) for i, title in enumerate(titles)
+    ]
+    while sum(found) + 2 * (len(found) - 1) > limit:
+        wide = [i for i, width in enumerate(found) if width > narrowest[i]]
+        if not wide:
+            break
+        found[max(wide, key=found.__getitem__)] -= 1
+    return found
+
+
+def _wrapped(cell: str, width: int) -> list[str]:
+    if len(cell) <= width:
+        return [cell]
+    return textwrap.wrap(cell, width, break_long_words=False, break_on_hyphens=False)
 
 
 def _cell(value: Any) -> str:

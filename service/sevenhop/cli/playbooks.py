@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sevenhop.cli.output import FORMATS, Column, UsageError, fail, listing
-from sevenhop.cli.timelines import show_tests
-from sevenhop.core.words import counted, inflected
+from sevenhop.cli.timelines import show_problems, show_tests
 
 if TYPE_CHECKING:
     from sevenhop.core.remediation.playbook import Playbook
@@ -81,16 +80,7 @@ def _check(args: argparse.Namespace) -> int:
     book = _load(paths)
     # A test file's own problems count here, a test that fails does not.
     problems = [*book.problems, *run_playbook_tests(book, paths).problems]
-    for problem in problems:
-        print(problem)
-    if problems:
-        files = len({p.path for p in problems})
-        said = f"{counted(len(problems), 'problem')} in {counted(files, 'file')}"
-        well = counted(len(book.playbooks), "playbook")
-        fail(f"{said}; {well} {inflected(len(book.playbooks), 'is', 'are')} well")
-        return 1
-    print(f"{len(book.playbooks)} playbooks, no problem")
-    return 0
+    return show_problems(problems, len(book.playbooks), "playbook")
 
 
 def _test(args: argparse.Namespace) -> int:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sevenhop.cli.output import FORMATS, Column, UsageError, fail, listing, to_json, to_yaml
-from sevenhop.cli.timelines import show_tests
-from sevenhop.core.words import counted, inflected
+from sevenhop.cli.timelines import show_problems, show_tests
 
 if TYPE_CHECKING:
     from sevenhop.core.alerts.alert import AlertChanged
@@ -127,15 +126,7 @@ def _check(args: argparse.Namespace) -> int:
     book = _load(args)
     # A test file's own problems count here, a test that fails does not.
     problems = [*book.problems, *run_tests(book, paths, _facts()).problems]
-    for problem in problems:
-        print(problem)
-    if problems:
-        files, well = len({p.path for p in problems}), counted(len(book.rules), "rule")
-        said = f"{counted(len(problems), 'problem')} in {counted(files, 'file')}"
-        fail(f"{said}; {well} {inflected(len(book.rules), 'is', 'are')} well")
-        return 1
-    print(f"{counted(len(book.rules), 'rule')}, no problem")
-    return 0
+    return show_problems(problems, len(book.rules), "rule")
 
 
 def _test(args: argparse.Namespace) -> int:

@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     import msgspec
 
     from sevenhop.core.events import Event
-    from sevenhop.sources.dcgm.source import Dcgm
-    from sevenhop.sources.gpu_push.receiver import GpuPush
+    from sevenhop.runtime.embedded import Source
+    from sevenhop.sources.kubernetes.api import ApiServer
     from sevenhop.sources.kubernetes.observe import Record
-    from sevenhop.sources.kubernetes.source import KubernetesSource
     from sevenhop.sources.recording import Recorder
+
+log = logging.getLogger("sevenhop")
 
 STOP_WITHIN_S = 2.0
 ROLE = "SEVENHOP__RUNTIME__ROLE"
@@ -85,126 +86,69 @@ def _require_scaled() -> None:
 
 
 async def _serve(args: argparse.Namespace, settings: Any, name_in_logs: Callable[[str], None]) -> int:
-    from sevenhop.app import (
-        build_dcgm,
-        build_doors,
-        build_embedded,
-        build_engine,
-        build_gpu_push,
-        build_rulebook,
-        build_web,
-        reviewer,
-        trail_of,
-    )
+    from sevenhop.app import build_engine, build_rulebook
+    from sevenhop.app_service import Service
     from sevenhop.runtime.clock import Clock
-    from sevenhop.runtime.control import Control
-    from sevenhop.runtime.deciding import Deciding
-    from sevenhop.runtime.doctor import doctor_report
-    from sevenhop.runtime.embedded import Source
-    from sevenhop.runtime.front import ServiceFront
-    from sevenhop.runtime.garbage import keep_pauses_short
-    from sevenhop.runtime.listening import Listener, Listening, Writable, why_not_ready, why_unhealthy
-    from sevenhop.runtime.reload import Reloader
-    from sevenhop.runtime.watched import Watched
-    from sevenhop.sources.kubernetes.limits import Limits
-    from sevenhop.sources.kubernetes.source import KubernetesSource
-    from sevenhop.stores.sqlite import SqliteStore, StoreError
-    from sevenhop.telemetry.meter import Meter
+    from sevenhop.runtime.leader import LeaseLostError
+    from sevenhop.stores.sqlite import SqliteStore
     from sevenhop.web.server import WebError
 
-    clock = Clock()
     rulebook = build_rulebook(settings)
     if rulebook.problems:
         for problem in rulebook.problems:
             fail(str(problem))
         raise UsageError("the rulebook has problems; mend them, or choose other rules with --rules")
-    store: Any = SqliteStore(settings.state) if not settings.redis.url else None
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    with contextlib.ExitStack() as opened:
-        if store is not None:
-            opened.callback(store.close)
-        async with await connect(settings) as api, contextlib.AsyncExitStack() as shared:
-            name = cluster_name(settings)
+    stopping = _stop_signals()
+    try:
+        async with contextlib.AsyncExitStack() as opened:
+            store: Any = None
             holding: list[Source] = []
+            if not settings.redis.url:
+                store = SqliteStore(settings.state)
+                opened.callback(store.close)
+            api = await opened.enter_async_context(await connect(settings))
+            name = cluster_name(settings)
             if store is None:
-                from sevenhop.runtime.shared import shared_store
-
-                settings.state.mkdir(parents=True, exist_ok=True)  # for the socket
-                turn = asyncio.ensure_future(shared.enter_async_context(shared_store(settings, api, name)))
-                if not await _before_stop(turn, stopping):
+                turn = await _our_turn(settings, api, name, opened, stopping)
+                if turn is None:
                     return 0
-                try:
-                    store, held = turn.result()
-                except WebError as error:
-                    raise UsageError(str(error)) from None
+                store, held = turn
                 holding.append(held)
             engine = build_engine(settings, rulebook, name)
             name_in_logs(name)
-            meter = Meter(name)
-            embedded = build_embedded(settings, engine, store, clock, api=api, meter=meter)
-            limits = Limits(
-                silence_s=settings.kubernetes.silence_limit.total_seconds(),
-                discovery_s=settings.kubernetes.discovery_interval.total_seconds(),
-            )
+            clock = Clock()
             recorder = _open_recorder(args.record, name, clock()) if args.record else None
+            if recorder is not None:
+                opened.callback(_close, recorder)
             record = recorder and _careful(recorder)
-            source = KubernetesSource(api, clock=clock, limits=limits, record=record)
-            push = build_gpu_push(settings, api, embedded.emit, clock, observe=record)
-            dcgm = build_dcgm(settings, clock, observe=record)
-            watched = Watched(settings.telemetry, meter, embedded, source, store, push=push, dcgm=dcgm)
-            gpu_sources: list[GpuPush | Dcgm] = [*([push] if push is not None else []), *dcgm]
-            writable = Writable(store.why_not_writable)
-            review = reviewer(api, clock)
-            front = ServiceFront(engine, embedded)
-            local = Deciding(front, review, clock, takes_peers=True, via="terminal")
-            control = Control(
-                engine,
-                embedded.emit_stored,
-                clock,
-                lambda: {
-                    **doctor_report(embedded, source, store, settings, clock()),
-                    **watched.report(),
-                    "gpu_sources": [each.report() for each in gpu_sources],
-                },
-                audit=lambda: trail_of(store),
-                posts=local.routes(),
-            )
-            doors = build_doors(settings, engine, front, clock)
-            server = build_web(
-                settings, front, review, clock, doors, ready=lambda: why_not_ready(source, embedded, writable),
-                healthy=lambda: why_unhealthy(embedded), gets=watched.routes(), push=push,
-            )  # fmt: skip
-            listeners: list[Listener] = [*doors, watched.heartbeat, *([server] if server is not None else [])]
-            tidying = asyncio.create_task(keep_pauses_short(lambda: is_listed(source)))
-            try:
-                try:
-                    await control.start(settings.state)
-                except OSError as error:
-                    why = error.strerror or error
-                    raise StoreError(f"{settings.state}: no socket there: {why}; choose another --state") from None
-                logging.getLogger("sevenhop").info(
-                    "watching %s (%s) with %d rules; state in %s; receivers: %s",
-                    name, api.base_url, len(rulebook.rules), settings.state, ", ".join(settings.receivers),
-                )  # fmt: skip
-                if server is not None:
-                    await server.start()
-                parts: list[Source] = [source, Reloader(settings, rulebook, embedded), *map(Listening, listeners)]
-                parts += [*dcgm, *holding]
-                return await _until_stopped(embedded.run(parts), stopping)
-            except WebError as error:
-                raise UsageError(str(error)) from None
-            finally:
-                tidying.cancel()
-                await control.close()
-                for each in listeners:
-                    await each.close()
-                await embedded.close()
-                watched.close()
-                if recorder is not None:
-                    _close(recorder)
+            service = Service(settings, rulebook, engine, store, api, clock, record=record, holding=holding)
+            opened.push_async_callback(service.close)
+            await service.start()
+            return await _until_stopped(service.run(), stopping)
+    except WebError as error:
+        raise UsageError(str(error)) from None
+    except LeaseLostError as error:
+        log.critical("ended, state is safe: %s", error)
+        return EXIT_BROKEN
+
+
+def _stop_signals() -> asyncio.Event:
+    """Set once we are told to end."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    return stopping
+
+
+async def _our_turn(
+    settings: Any, api: ApiServer, cluster: str, opened: contextlib.AsyncExitStack, stopping: asyncio.Event
+) -> tuple[Any, Source] | None:
+    """The store that replicas share, once it is this one's turn, and what keeps it so; None if told to stop first."""
+    from sevenhop.runtime.shared import shared_store
+
+    settings.state.mkdir(parents=True, exist_ok=True)  # for the socket
+    turn = asyncio.ensure_future(opened.enter_async_context(shared_store(settings, api, cluster)))
+    return turn.result() if await _before_stop(turn, stopping) else None
 
 
 async def _before_stop(task: asyncio.Future[Any], stopping: asyncio.Event) -> bool:
@@ -234,11 +178,6 @@ async def _until_stopped(work: Coroutine[Any, Any, None], stopping: asyncio.Even
         stopped.cancel()
 
 
-def is_listed(source: KubernetesSource) -> bool:
-    """Whether every kind was listed once, or cannot be."""
-    return all(row.state.value != "not_synced" for row in source.status())
-
-
 def _open_recorder(path: str, cluster: str, now: datetime) -> Recorder:
     from sevenhop.sources.recording import Recorder, RecordingError
 
@@ -254,7 +193,7 @@ def _close(recorder: Recorder) -> None:
     try:
         recorder.close()
     except RecordingError as error:
-        logging.getLogger("sevenhop").error("the recording lacks its end: %s", error)
+        log.error("the recording lacks its end: %s", error)
 
 
 def _careful(recorder: Recorder) -> Record:
@@ -271,7 +210,7 @@ def _careful(recorder: Recorder) -> Record:
             recorder(event, raw)
         except RecordingError as error:
             failed = True
-            logging.getLogger("sevenhop").error("recording ended, watching goes on: %s", error)
+            log.error("recording ended, watching goes on: %s", error)
 
     return take
 
@@ -286,5 +225,5 @@ def _why_ended(running: asyncio.Task[None]) -> int:
 
     if isinstance(error, UnreachableError | StoreError):
         raise error
-    logging.getLogger("sevenhop").critical("ended, state is safe: %s", error, exc_info=error)
+    log.critical("ended, state is safe: %s", error, exc_info=error)
     return EXIT_BROKEN

@@ -15,8 +15,9 @@ from sevenhop.cli.cluster import (
     of_cluster,
     settings_of,
 )
-from sevenhop.cli.get import columns_for
+from sevenhop.cli.get import columns_for, for_people
 from sevenhop.cli.output import FORMATS, UsageError, listing
+from sevenhop.cli.times import shown_time
 from sevenhop.core.incidents.matchers import parse_matchers
 from sevenhop.settings import parse_duration
 
@@ -73,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         }
         answer = ask_service(folder, "POST", "/silence", wanted, patience_s=STORED_WITHIN_S)
         if answer is not None:
-            print(f"silence {answer['id']} until {answer['expires_at']}")
+            print(f"silence {answer['id']} until {shown_time(answer['expires_at'])}")
     elif args.action == "expire":
         answer = ask_service(
             folder, "POST", f"/silence/{args.id}/expire", query=of_cluster(args), patience_s=STORED_WITHIN_S
@@ -83,6 +84,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         answer = ask_service(folder, "GET", "/get/silences", query=of_cluster(args))
         if answer is not None:
+            if args.output in ("table", "wide"):
+                answer = [for_people(row) for row in answer]
             print(listing(answer, columns_for("silences", answer), args.output, nothing="No silences."))
     if answer is None:
         raise UsageError(

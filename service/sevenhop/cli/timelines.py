@@ -1,13 +1,36 @@
-"""What came of the timelines beside rules and playbooks, as `rules test` and `playbooks test` print it."""
+"""What came of checking rules and playbooks and of the timelines beside them, as `check` and `test` print it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sevenhop.cli.output import fail
+from sevenhop.core.words import counted, inflected
+
 if TYPE_CHECKING:
     from sevenhop.rulebook.problem import Problem
     from sevenhop.rulebook.testing import TestReport
+
+
+def show_problems(problems: Sequence[Problem], well: int, noun: str) -> int:
+    """
+    Print all problems and a summary.
+
+    Args:
+        well: How many of what was checked have none; `noun` names one of them.
+
+    Returns:
+        0 without a problem, else 1.
+    """
+    for problem in problems:
+        print(problem)
+    if not problems:
+        print(f"{counted(well, noun)}, no problem")
+        return 0
+    files = counted(len({problem.path for problem in problems}), "file")
+    fail(f"{counted(len(problems), 'problem')} in {files}; {counted(well, noun)} {inflected(well, 'is', 'are')} well")
+    return 1
 
 
 def show_tests(report: TestReport, problems: Sequence[Problem], *, verbose: bool) -> int:

@@ -13,16 +13,19 @@ from sevenhop.core.incidents.desk import Standing
 from sevenhop.core.incidents.incident import Incident, NotifyReason
 from sevenhop.core.incidents.notify import is_flapping
 from sevenhop.core.incidents.text import counted, plain
-from sevenhop.core.subject import Subject
+from sevenhop.core.subject import Subject, SubjectKind
 
 Row = dict[str, Any]
+
+_MOST_AROUND = 20
 
 
 def explanation_of(engine: Engine, subject: Subject, now: datetime) -> Row:
     """
     Everything about one subject.
 
-    ``standing`` of a rule is None unless its alert fires; ``problems`` are what the desk could not make sense of.
+    ``standing`` of a rule is None unless its alert fires; ``around`` are alerts of other subjects that are about the
+    same thing; ``problems`` are what the desk could not make sense of.
     """
     found = engine.explain(subject, now)
     concerned = [i for i in engine.desk.incidents.values() if _concerns(engine, i, subject)]
@@ -44,10 +47,12 @@ def explanation_of(engine: Engine, subject: Subject, now: datetime) -> Row:
             }
             for r in found.rules
         ],
+        "around": _around(engine, subject, found.labels),
         "diagnosis": found.context.diagnosis if found.context else None,
         "hops": hops_of(found.context.report if found.context else None),
         "incidents": [
-            {"incident": i.id, "status": i.status.value, "cause": str(i.cause), "title": i.title} for i in concerned
+            {"incident": i.id, "status": i.status.value, "cause": str(i.cause), "title": shown_title(engine, i)}
+            for i in concerned
         ],
         "decisions": [_decision(d) for i in concerned for d in engine.desk.decisions.of(i.id)],
         "problems": list(engine.desk.problems),
@@ -63,6 +68,31 @@ def history_of(engine: Engine, subject: Subject, at: datetime) -> Row:
             if found is not None:
                 rows.append({"rule": rule.id, "transition": found})
     return {"subject": str(subject), "at": at, "rules": rows}
+
+
+def _around(engine: Engine, subject: Subject, labels: dict[str, str]) -> list[Row]:
+    """
+    Alerts of a workload's components, of a pod's component and workload, of what stands on a node or wants a pool.
+
+    Rules look at components more than at anything else, and people ask about a workload or a pod.
+    """
+    if subject.kind is SubjectKind.NODE:
+        key, about = "node", {"node": subject.name}
+    elif subject.kind is SubjectKind.POOL:
+        key, about = "product", {"product": subject.name}
+    else:
+        key = "workload"
+        about = {name: labels[name] for name in ("workload", "component") if name in labels}
+        about["namespace"] = subject.namespace
+    rows = [
+        {"rule": alert.rule_id, "subject": str(alert.subject), "state": alert.state.value}
+        for alert in engine.alerts.snapshot()
+        if alert.subject != subject
+        and about.get(key)
+        and alert.labels.get(key) == about[key]
+        and all(alert.labels.get(name, value) == value for name, value in about.items())
+    ]
+    return sorted(rows, key=lambda row: (row["state"] != "firing", row["rule"], row["subject"]))[:_MOST_AROUND]
 
 
 def standing_of(engine: Engine, rule_id: str, subject: Subject, now: datetime) -> Row | None:
@@ -108,6 +138,14 @@ def hops_of(report: HopReport | None) -> dict[str, str]:
         else line.state.value
         for line in report.lines
     }
+
+
+def shown_title(engine: Engine, incident: Incident) -> str:
+    """An incident's title; until its first message is written, the rules that it is about."""
+    if incident.title:
+        return incident.title
+    rules = sorted({alert.rule_id for alert in engine.alerts.snapshot() if alert.fingerprint in incident.alerts})
+    return f"{', '.join(rules)} (nobody was told yet)" if rules else ""
 
 
 def _reasons(engine: Engine, standing: Standing, now: datetime) -> list[Row]:
@@ -169,7 +207,7 @@ _IN_WORDS: dict[NotifyReason, str] = {
     NotifyReason.NOT_DUE_SILENCED: "a silence covers all of it",
     NotifyReason.NOT_DUE_NEVER_TOLD: "it ended before anybody was told",
     NotifyReason.NOT_DUE_EDIT_INTERVAL: "it changed again so soon that the edits become one",
-    NotifyReason.DECISION_WANTED: "posted anew: a plan waits for a decision",
+    NotifyReason.DECISION_WANTED: "posted anew: a plan waits for a decision, or its run has failed",
     NotifyReason.NOT_DUE_OWN_CHANGE: "what was changed under approval explains it, for a while",
     NotifyReason.NOT_DUE_UNSEEN: "read back from a channel, and not looked at again yet",
 }

@@ -7,11 +7,12 @@ from typing import Any
 
 from sevenhop.core.engine import Engine
 from sevenhop.core.facts.schema import Facts, Unknown, UnknownReason
+from sevenhop.core.inventory.advertised import is_ready
 from sevenhop.core.inventory.gpu_agent import Gpu
 from sevenhop.core.inventory.gpu_health import GpuState
 from sevenhop.core.inventory.gpu_holders import holders_of
-from sevenhop.core.inventory.ledger import is_ready
-from sevenhop.core.inventory.pools import capacity
+from sevenhop.core.inventory.gpu_unnamed import Unnamed, unnamed_on
+from sevenhop.core.inventory.pools import capacity, waiting_gpus
 from sevenhop.core.inventory.products import node_product
 from sevenhop.core.inventory.state import State
 from sevenhop.core.placement.devices import CLAIMS, SLICES
@@ -29,6 +30,7 @@ def nodes(engine: Engine, _now: datetime) -> list[Row]:
 
     `expected`, `visible` and `trouble` are of the whole node.  `visible` counts GPUs that the driver sees, however they
     are cut or shared, and is None where no agent tells; `ready` is None where the kubelet has not said anything yet.
+    `free` is what the scheduler would give away; `unknown` says so where the node's agent has never named some of it.
     """
     state = engine.inventory.state
     rows: list[Row] = []
@@ -41,7 +43,7 @@ def nodes(engine: Engine, _now: datetime) -> list[Row]:
                 **_of_node(state, free.name),
                 "allocatable": free.allocatable,
                 "unhealthy": unhealthy[free.name],
-                "unknown": str(unknown or ""),
+                "unknown": str(unknown or _why_unnamed(state, free.name, pool) or ""),
                 **_counted(unknown, bound=free.bound, releasing=free.releasing, free=free.free),
             }
             for free in state.ledger.nodes_of(pool)
@@ -66,7 +68,8 @@ def nodes(engine: Engine, _now: datetime) -> list[Row]:
 
 def gpus(engine: Engine, _now: datetime) -> list[Row]:
     """
-    One row per GPU or MIG instance that an agent tells of; what it does not tell now is None.
+    One row per GPU or MIG instance that an agent tells of; what it does not tell now is None.  Where a node offers more
+    than its agent has ever named, one more for each: nothing is known of it but that the scheduler would give it away.
 
     `pods` have it; `gone` had it when it was lost or last told of, and are not in the cluster any more.  XIDs are told
     of whole GPUs, and are None for an instance.  `trouble` stays while the agent is silent, as in the listing of nodes:
@@ -74,12 +77,33 @@ def gpus(engine: Engine, _now: datetime) -> list[Row]:
     """
     state = engine.inventory.state
     rows: list[Row] = []
-    for _, agent in sorted(state.gpus.agents.items()):
+    for name, agent in sorted(state.gpus.agents.items()):
         for gpu in sorted(agent.gpus.values(), key=lambda g: (g.index, g.uuid)):
             facts = state.facts.get(Subject(SubjectKind.GPU, "", gpu.uuid))
             if facts is not None:
                 rows.append(_gpu(state, gpu, facts))
+        for pool, profile, unnamed in unnamed_on(state, name):
+            rows += [_unnamed(name, pool, profile, unnamed) for _ in range(unnamed.missing)]
     return rows
+
+
+def _unnamed(node: str, pool: str, profile: str, unnamed: Unnamed) -> Row:
+    """The same row of a GPU of which nobody has said anything."""
+    return {
+        "node": node,
+        "index": None,
+        "gpu": "",
+        "product": pool,
+        "profile": profile,
+        "pci": "",
+        "state": "unknown",
+        "unknown": str(unnamed.why),
+        **dict.fromkeys(_READ),
+        "pods": [],
+        "gone": [],
+        **dict.fromkeys((*_FACTS, *_OF_WHOLE)),
+        "trouble": "",
+    }
 
 
 def _gpu(state: State, gpu: Gpu, facts: Facts) -> Row:
@@ -115,6 +139,10 @@ _FACTS = (
 )  # fmt: skip
 
 _OF_WHOLE = ("xid", "xid_class", "xid_repeats_24h")
+
+
+def _why_unnamed(state: State, node: str, pool: str) -> Unknown | None:
+    return next((unnamed.why for each, _, unnamed in unnamed_on(state, node) if each == pool), None)
 
 
 def _gpu_state(judged: GpuState, present: object) -> str:
@@ -180,6 +208,7 @@ def pools(engine: Engine, _now: datetime) -> list[Row]:
 
 def _pool(state: State, name: str) -> Row:
     pool, unknown = capacity(state, name), _unseen(state, name)
+    waiting = state.belonging_gate() or waiting_gpus(pool.waiting)
     return {
         "product": pool.product or name,
         "resource": pool.resource,
@@ -190,7 +219,7 @@ def _pool(state: State, name: str) -> Row:
             unhealthy=pool.unhealthy,
         ),
         "reserved": pool.reserved,
-        "unknown": str(unknown or state.belonging_gate() or ""),
+        "unknown": str(unknown or (waiting if isinstance(waiting, Unknown) else "")),
         **_counted(
             unknown,
             bound=pool.bound,
@@ -198,14 +227,18 @@ def _pool(state: State, name: str) -> Row:
             free=pool.free,
             largest_free_block=pool.largest_free_block,
         ),
-        **_counted(unknown or state.belonging_gate(), waiting_gpus=sum(each.gpus for each in pool.waiting)),
+        **_counted(
+            unknown or (waiting if isinstance(waiting, Unknown) else None),
+            waiting_gpus=sum(each.gpus for each in pool.waiting),
+        ),
         "held_by": [
             {"workload": "/".join(h.workload) if h.workload else "", "tier": h.tier, "gpus": h.gpus, "pods": h.pods,
              "could_give": h.reducible, "reason": h.reason}
             for h in pool.holdings
         ],
         "waiting": [
-            {"workload": "/".join(w.workload), "component": w.component, "tier": w.tier, "gpus": w.gpus, "pods": w.pods,
+            {"workload": "/".join(w.workload), "component": w.component, "tier": w.tier,
+             "gpus": None if w.unclear else w.gpus, "pods": w.pods,
              "since": w.since, "cause": w.cause}
             for w in pool.waiting
         ],

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from sevenhop.core.alerts.rule import Rule
+from sevenhop.core.durations import format_duration
 from sevenhop.core.engine import Engine
 from sevenhop.core.explanations import explanation_of as explanation_of
 from sevenhop.core.explanations import history_of as history_of
-from sevenhop.core.explanations import hops_of
+from sevenhop.core.explanations import hops_of, shown_title
 from sevenhop.core.gpu_views import gpus, nodes, plain, plain_or_none, pools
 from sevenhop.core.hops.findings import Finding, findings
 from sevenhop.core.hops.report import HopReport
@@ -95,7 +96,7 @@ def alerts(engine: Engine, now: datetime) -> list[Row]:
                 "subject": str(alert.subject),
                 "state": alert.state.value,
                 "since": alert.since,
-                "for": str(rule.hold) if rule else "",
+                "for": format_duration(rule.hold) if rule else "",
                 "age_s": int((now - alert.since).total_seconds()),
                 "fired_at": alert.fired_at,
                 "unknown": list(alert.missing),
@@ -116,7 +117,7 @@ def incidents(engine: Engine, _now: datetime) -> list[Row]:
             "family": i.family,
             "since": i.since,
             "resolved_at": i.resolved_at,
-            "title": i.title,
+            "title": shown_title(engine, i),
             "workloads": list(i.workloads),
             "alerts": len(i.alerts),
             "explains": len(i.symptoms),
@@ -195,16 +196,20 @@ VIEWS: dict[str, Callable[[Engine, datetime], list[Row]]] = {
 
 def find_subjects(engine: Engine, text: str) -> list[Subject]:
     """
-    Subjects that a person may mean: ``kind:ns/name`` exactly, or any part of the name.
+    Subjects that a person may mean: ``kind:ns/name`` exactly, also if only its past is known, or any part of the name.
 
     >>> # "llama-70b/decode", "prod/llama-70b", "gpu-07", "component:prod/llama-70b/decode"
     """
     known = engine.inventory.facts
     if text.partition(":")[0] in {kind.value for kind in SubjectKind}:
         subject = Subject.parse(text)
-        return [subject]
+        return [subject] if subject in known or _had_alerts(engine, subject) else []
     exact = [s for s in known if text in (s.name, f"{s.namespace}/{s.name}")]
     return sorted(exact or [s for s in known if s.kind is not SubjectKind.SOURCE and text in f"{s.namespace}/{s.name}"])
+
+
+def _had_alerts(engine: Engine, subject: Subject) -> bool:
+    return any(engine.alerts.histories.of(rule_id, subject) for rule_id in engine.alerts.rules)
 
 
 def _pod(state: State, row: PodRow) -> Row:

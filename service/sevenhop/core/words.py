@@ -1,9 +1,13 @@
-"""A number and its noun, for every text that people read."""
+"""A number and its noun, and names in order, for every text that people read."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 _HISSING = ("s", "x", "z", "ch", "sh")
 _VOWELS = "aeiou"
+_DIGITS = re.compile(r"([0-9]+)")
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -53,3 +57,35 @@ def whole(text: str) -> int | None:
     number = int(digits.lstrip("0") or "0")
     number = -number if text[0] == "-" else number
     return number if -(2**63) <= number < 2**63 else None
+
+
+Place = tuple[tuple[str | tuple[int, str], ...], str]
+"""A name's place among others; see `natural`."""
+
+
+def natural(name: str) -> Place:
+    """
+    To sort names by as people do: ``gpu-2`` before ``gpu-10``.
+
+    Numbers are compared by length and digits, since a text from the cluster may hold more of them than `int` takes.
+
+    >>> sorted(("gpu-10", "gpu-2", "gpu-02", "gpu"), key=natural)
+    ['gpu', 'gpu-02', 'gpu-2', 'gpu-10']
+    """
+    parts = _DIGITS.split(name)
+    return tuple(_number(part) if at % 2 else part for at, part in enumerate(parts)), name
+
+
+def by_name(key: tuple[str, str]) -> tuple[str, Place]:
+    """To sort (namespace, name) by, names as people do."""
+    return key[0], natural(key[1])
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Names as people list them, whatever the order in which they came."""
+    return sorted(names, key=natural)
+
+
+def _number(digits: str) -> tuple[int, str]:
+    plain = digits.lstrip("0")
+    return len(plain), plain

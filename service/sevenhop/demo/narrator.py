@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from sevenhop.core import gpu_views, views
+from sevenhop.core.durations import format_duration
 from sevenhop.core.effects import Notify
 from sevenhop.core.engine import Engine, Step
 from sevenhop.core.hops.report import HopState
@@ -18,6 +19,7 @@ from sevenhop.core.remediation.cases import OURSELVES
 from sevenhop.core.remediation.plan import Plan
 from sevenhop.core.remediation.planning.words import plan_lines
 from sevenhop.core.subject import Subject
+from sevenhop.core.words import counted
 from sevenhop.demo.page import Page
 from sevenhop.demo.story import BEGINS, Story
 
@@ -201,7 +203,7 @@ class Narrator:
             return
         self._ever_waited = True
         self._is_well = False
-        hold = _length(self._engine.alerts.rules[self._story.rule].hold)
+        hold = format_duration(self._engine.alerts.rules[self._story.rule].hold)
         self._page.at(
             now,
             f"{row['pod']} is Pending; known at once: {row['cause']} ({row['confidence']}). "
@@ -221,14 +223,14 @@ class Narrator:
         beats = int((now - alert.since) / _BEAT)
         if beats > self._beats and now - alert.since < hold:
             self._beats = beats
-            self._page.at(now, f"… still Pending, {_length(beats * _BEAT)} of {_length(hold)}")
+            self._page.at(now, f"… still Pending, {format_duration(beats * _BEAT)} of {format_duration(hold)}")
 
     def _tell_recovery(self, now: datetime) -> None:
         facts = self._engine.inventory.facts.get(self.subject) or {}
         ready, desired = facts.get("component.ready"), facts.get("component.desired")
         is_well = not self._waiting and ready == desired and facts.get("component.rolling") is not True
         if is_well and not self._is_well and self._ever_waited:
-            keep = _length(self._engine.alerts.rules[self._story.rule].keep_firing)
+            keep = format_duration(self._engine.alerts.rules[self._story.rule].keep_firing)
             soon = (
                 f" The message turns green once nothing has waited for {keep}, so that a short relief is no recovery."
                 if not self.tally.green
@@ -256,17 +258,3 @@ class Narrator:
             hops = " · ".join(f"{', '.join(hops)}: {reason}" for reason, hops in self.unsure.items())
             rows.append(("Not sure", f"{hops}. Unknown is never shown as healthy, and never as broken."))
         return rows
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 message``, ``2 messages``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _length(time: timedelta) -> str:
-    """
-    >>> _length(timedelta(minutes=2)), _length(timedelta(seconds=90))
-    ('2m', '1m30s')
-    """
-    minutes, seconds = divmod(int(time.total_seconds()), 60)
-    return f"{minutes}m" * bool(minutes) + f"{seconds}s" * bool(seconds or not minutes)

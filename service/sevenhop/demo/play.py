@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sevenhop.core.remediation.audit import verify_lines
+from sevenhop.core.words import counted
 from sevenhop.demo.cast import PLAYBOOK
 from sevenhop.demo.choices import SILENT, Choose, scripted
 from sevenhop.demo.deciding import Deciding
-from sevenhop.demo.narrator import Narrator, Tally, counted
+from sevenhop.demo.narrator import Narrator, Tally
 from sevenhop.demo.page import Page
 from sevenhop.demo.stage import Stage, StageError, open_stage
 from sevenhop.demo.story import BEGINS, STORIES, Step, Story

@@ -56,7 +56,7 @@ _LONGEST_MOVE = timedelta(seconds=10)
 
 _SETTLED_WITHIN_S = 20.0
 _LOOK_EVERY_S = 0.002
-_LEAST_WAIT_S = 0.05
+_NEVER_S = 3600.0
 
 Pace = Callable[[datetime], Awaitable[None]]
 """Waits in real time before virtual time moves to a moment."""
@@ -67,7 +67,10 @@ class StageError(Exception):
 
 
 class StageClock(Clock):
-    """The stage's time for the runtime: it stands still between moves, so that waiting for it is only a fall-back."""
+    """
+    The stage's time for the runtime.  Nobody is woken by it: the stage tells the time after each move, once the
+    cluster's changes have been told.  Woken before them, on a busy machine, the engine would look too early.
+    """
 
     def __init__(self, virtual: VirtualClock) -> None:
         super().__init__(virtual())
@@ -77,7 +80,7 @@ class StageClock(Clock):
         return self._virtual()
 
     def real_s(self, seconds: float) -> float:
-        return max(seconds / 1000, _LEAST_WAIT_S) if seconds > 0 else 0.0
+        return max(seconds, _NEVER_S)
 
 
 class Stage:

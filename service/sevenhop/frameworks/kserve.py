@@ -13,7 +13,8 @@ from sevenhop.core.inventory.workloads import Component, Framework, Model, Regis
 from sevenhop.core.objects.base import Meta
 from sevenhop.core.objects.cluster import Controller
 from sevenhop.core.objects.pod import PodSpec
-from sevenhop.frameworks.engine import Engine, engine_of, flags_of, model_of_pod
+from sevenhop.frameworks.engine import Engine, engine_of, model_of_pod
+from sevenhop.frameworks.flags import flags_of
 from sevenhop.frameworks.model_source import from_uri, image_version
 from sevenhop.frameworks.reading import meta_of, number, over, rows, spec_of, status_of, table, text, words
 

@@ -8,7 +8,8 @@ from sevenhop.core.inventory.templates import with_intended_zero
 from sevenhop.core.inventory.workloads import Component, Framework, Model, ScaleTarget
 from sevenhop.core.objects.base import Meta
 from sevenhop.core.objects.pod import PodSpec
-from sevenhop.frameworks.engine import flags_of, model_of_pod
+from sevenhop.frameworks.engine import model_of_pod
+from sevenhop.frameworks.flags import flags_of
 from sevenhop.frameworks.model_source import from_uri
 from sevenhop.frameworks.reading import flag, number, over, spec_of, text, words
 

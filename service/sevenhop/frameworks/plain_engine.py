@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import re
 
-from sevenhop.core.inventory.framework import Candidate, Claim, FrameworkSpec
+from sevenhop.core.inventory.framework import Candidate, Claim, Found, FrameworkSpec, Place, Reading
+from sevenhop.core.inventory.templates import JOBSET, JOBSET_NAME, read_members
 from sevenhop.core.inventory.workloads import Framework
+from sevenhop.core.objects.base import Meta
+from sevenhop.core.objects.pod import PodSpec
+from sevenhop.frameworks import jobset
 from sevenhop.frameworks.controllers import model_of_controller, place_in_controller, read_controller
-from sevenhop.frameworks.engine import Engine, engine_of, router_of
+from sevenhop.frameworks.engine import Engine, engine_of
 from sevenhop.frameworks.roles import role_in, stem_of
+from sevenhop.frameworks.router import router_of
 
 _INSTANCE = "app.kubernetes.io/instance"
 
 
 def claim(candidate: Candidate) -> Claim | str:
+    if candidate.ref.kind == JOBSET:
+        return jobset.claim(candidate)
     spec = candidate.template.spec
     labels = {**candidate.labels, **candidate.template.metadata.labels}
     instance = labels.get(_INSTANCE, "")
@@ -68,14 +75,29 @@ def _name(candidate: Candidate, role: str, instance: str, model: str) -> str:
     return instance or re.sub(r"[^a-z0-9.-]+", "-", model.rpartition("/")[2].lower()).strip("-.")
 
 
+def read(found: Found) -> Reading:
+    return jobset.read(found) if found.ref.kind == JOBSET else read_controller(found)
+
+
+def read_below(found: Found) -> Reading:
+    return jobset.read_below(found) if found.ref.kind == JOBSET else read_members(SPEC, found)
+
+
+def place(meta: Meta, spec: PodSpec, found: Found) -> Place:
+    return (jobset.place if found.ref.kind == JOBSET else place_in_controller)(meta, spec, found)
+
+
 SPEC = FrameworkSpec(
     framework=Framework.PLAIN,
-    docs="An engine without a framework, recognised by command and image; prefill and decode of one model are folded.",
-    claims=("Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "ReplicaSet.apps", "Job.batch", "Pod"),
-    labels=(_INSTANCE,),
-    scale="`/scale` of the Deployment or StatefulSet, or the autoscaler that rules it; a bare pod has no count.",
-    read=read_controller,
-    place=place_in_controller,
+    docs="An engine without a framework, recognised by command and image; prefill and decode of one model are folded. "
+    "A JobSet is one where some of its pods run an engine: each replicated job is a component, its replicas are pods.",
+    claims=("Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "ReplicaSet.apps", JOBSET, "Job.batch", "Pod"),
+    labels=(_INSTANCE, JOBSET_NAME, jobset.ENTRY),
+    scale="`/scale` of the Deployment or StatefulSet, or the autoscaler that rules it; a bare pod has no count, and a "
+    "running JobSet stays as it is.",
+    read=read,
+    read_below=read_below,
+    place=place,
     model=model_of_controller,
     claim=claim,
 )

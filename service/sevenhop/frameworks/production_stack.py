@@ -8,10 +8,12 @@ from sevenhop.core.inventory.workloads import Component, Framework, Model, Scale
 from sevenhop.core.objects.base import Meta
 from sevenhop.core.objects.pod import PodSpec
 from sevenhop.frameworks.controllers import place_in_controller, read_controller
-from sevenhop.frameworks.engine import Engine, engine_of, flags_of, model_of_pod, router_of
+from sevenhop.frameworks.engine import Engine, engine_of, model_of_pod
+from sevenhop.frameworks.flags import flags_of
 from sevenhop.frameworks.model_source import from_reference
 from sevenhop.frameworks.reading import flag, number, replicas, spec_of, table, text, words
 from sevenhop.frameworks.roles import role_in, stem_of
+from sevenhop.frameworks.router import router_of
 
 RUNTIME = "VLLMRuntime.production-stack.vllm.ai"
 ROUTER = "VLLMRouter.production-stack.vllm.ai"

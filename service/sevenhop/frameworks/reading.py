@@ -85,10 +85,6 @@ def over(model: Model, *, name: str = "", version: str = "", source: str = "") -
     return Model(name=name or model.name, version=version or model.version, source=source or model.source)
 
 
-def labels_of_template(data: Any) -> dict[str, str]:
-    return {str(k): str(v) for k, v in table(data, "metadata", "labels").items()}
-
-
 def is_queued(obj: Object | None) -> bool:
     """Kueue holds what it manages by suspending it."""
     meta = meta_of(obj)

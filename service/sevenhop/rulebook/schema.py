@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Any
@@ -10,51 +9,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from sevenhop.core.alerts.rule import SeverityPolicy
+from sevenhop.core.durations import format_duration as format_duration
+from sevenhop.core.durations import parse_duration as parse_duration
 from sevenhop.core.subject import SubjectKind
+from sevenhop.durations import Duration as Duration
 from sevenhop.rulebook.problem import did_you_mean
 
-_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+")
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
-def parse_duration(text: object) -> timedelta:
-    """
-    Read a length of time with its unit.
-
-    Raises:
-        ValueError: No unit, negative, or something else altogether.
-
-    >>> parse_duration("1h30m")
-    datetime.timedelta(seconds=5400)
-    """
-    if isinstance(text, timedelta):
-        return text
-    if not isinstance(text, str) or not _DURATION.fullmatch(text):
-        raise ValueError(f"expected a duration such as 90s, 5m or 12h, got {text!r}")
-    try:
-        return timedelta(seconds=sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text)))
-    except OverflowError:
-        raise ValueError(f"expected a duration such as 90s, 5m or 12h, got {text!r}, which is too long") from None
-
-
-def format_duration(length: timedelta) -> str:
-    """
-    The shortest way to write a length of time.
-
-    >>> format_duration(timedelta(minutes=90)), format_duration(timedelta(0))
-    ('1h30m', '0s')
-    """
-    left = round(length.total_seconds() * 1000)
-    parts = []
-    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
-        if left >= size:
-            parts.append(f"{left // size}{unit}")
-            left %= size
-    return "".join(parts) or "0s"
-
-
-Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")]
 

@@ -73,15 +73,22 @@ def explained(engine: Engine, query: Mapping[str, str], now: datetime) -> Said:
     return Said([views.history_of(engine, subject, moment) for subject in subjects[:MOST_SUBJECTS]])
 
 
-def described(engine: Engine, wanted: str) -> Said:
-    """Everything about one plan; a prefix of its id will do."""
+def described(engine: Engine, wanted: str, failing: str = "") -> Said:
+    """
+    Everything about one plan; a prefix of its id will do.
+
+    Args:
+        failing: Why steps in the cluster are not done now.
+    """
     desk = engine.remediation
     found = [case.id for case in desk.cases if case.id.startswith(wanted)]
     if not found:
         return refused(404, f"no plan {wanted}; `sevenhop get plans` lists them")
     if len(found) > 1:
         return refused(409, f"{len(found)} plans begin with {wanted}: {', '.join(sorted(found)[:5])}")
-    return Said(remediation.describe(desk, found[0]))
+    case, row = desk.cases.get(found[0]), remediation.describe(desk, found[0])
+    is_under_way = case is not None and case.asked is not None
+    return Said({**(row or {}), "failing": failing if is_under_way else ""})
 
 
 def silence_of(wanted: SilenceRequest, now: datetime) -> Silenced:

@@ -24,6 +24,7 @@ import msgspec
 from aiohttp import web
 
 from sevenhop.channels.door import Handler
+from sevenhop.core.effects import CLUSTER
 from sevenhop.core.engine import Engine
 from sevenhop.core.events import Event
 from sevenhop.runtime.answers import (
@@ -110,7 +111,8 @@ class Control:
         return self._of_ours(request, lambda: explained(self._engine, request.query, self._clock()))
 
     async def _plan(self, request: web.Request) -> web.Response:
-        return self._of_ours(request, lambda: described(self._engine, request.match_info["id"]))
+        failing = self._doctor().get("outbox", {}).get("failing", {}).get(CLUSTER, "")
+        return self._of_ours(request, lambda: described(self._engine, request.match_info["id"], failing))
 
     async def _trail(self, request: web.Request) -> web.Response:
         audit = self._audit

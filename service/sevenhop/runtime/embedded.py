@@ -79,7 +79,11 @@ class Embedded:
         """Hand events to the engine; waits while it is behind."""
         if events:
             self._asked += len(events)
-            await self._inbox.put(events)
+            try:
+                await self._inbox.put(events)
+            except asyncio.CancelledError:  # whoever sends gave up, and they never came in
+                self._asked -= len(events)
+                raise
 
     async def emit_stored(self, events: list[Event]) -> None:
         """The same, and returns when they are stored: for those who are told that it is done, as a silence's author."""

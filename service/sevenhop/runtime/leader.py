@@ -28,7 +28,7 @@ DURATION_S = 6.0
 """Another may take over after so long without a sign of life."""
 
 RENEW_WITHIN_S = 4.0
-"""Who could not renew for so long stops: two seconds before another may begin."""
+"""Who could not renew for so long stops, at the latest a try of `RETRY_S` later: a second before another may begin."""
 
 RETRY_S = 1.0
 
@@ -122,7 +122,7 @@ class Lease:
         while True:
             await self._sleep(RETRY_S)
             try:
-                async with asyncio.timeout(RENEW_WITHIN_S):
+                async with asyncio.timeout(max(self._left_s(), RETRY_S)):
                     held = await self._try()
             except _FAILURES as error:
                 self._say(f"the lease {self.namespace}/{self.name} is not renewed: {self._describe(error)}")
@@ -132,11 +132,15 @@ class Lease:
                 raise LeaseLostError(f"another replica has the lease {self.namespace}/{self.name}")
             if held:
                 self._failure = ""
-            if self._monotonic() - self._renewed_at > RENEW_WITHIN_S:
+            if self._left_s() <= 0:
                 self._is_held = False
                 raise LeaseLostError(
                     f"the lease {self.namespace}/{self.name} could not be renewed within {RENEW_WITHIN_S:g} s"
                 )
+
+    def _left_s(self) -> float:
+        """Seconds until we have to stop, as long as nothing is renewed."""
+        return RENEW_WITHIN_S - (self._monotonic() - self._renewed_at)
 
     async def release(self) -> None:
         """Let another one have it at once; fine if it is not ours."""

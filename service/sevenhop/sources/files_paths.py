@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import stat
 import sys
@@ -16,13 +17,23 @@ from sevenhop.sources.packed import MOST_BYTES
 _SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".yaml", ".yml"})
 """What is read of a folder; a file that is named is read whatever it is called."""
 
+_ASKED = re.compile(r"(?:kubectl|oc)_.*_-o[_=]?(?:json|yaml)(?:_|$)")
+"""sosreport names a file after the command whose output it holds: ``kubectl_get_-o_json_--namespace_chat_pods``."""
+
+_ARCHIVES = (".tar", ".tar.gz", ".tgz")
+"""What is read of a folder that holds nothing else: a bundle in the folder it was saved to."""
+
 _LONGEST_WAIT_S = 10
 """For somebody to write into a named pipe."""
 
 
 def is_read(name: str) -> bool:
     """Whether a file of this name is read of a folder or an archive."""
-    return suffix(name) in _SUFFIXES and not name.startswith(".")
+    return (suffix(name) in _SUFFIXES or _ASKED.match(name) is not None) and not name.startswith(".")
+
+
+def _is_archive(name: str) -> bool:
+    return name.lower().endswith(_ARCHIVES) and not name.startswith(".")
 
 
 def suffix(name: str) -> str:
@@ -56,14 +67,21 @@ def files_under(path: Path, problem: Callable[[Problem], None]) -> Iterator[Path
         yield path
         return
     found = False
-    for file in _files_in(path, set(), problem):
+    for file in _files_in(path, is_read, problem):
+        found = True
+        yield file
+    if found:
+        return
+    # What the folder's own problems are has been said.
+    for file in _files_in(path, _is_archive, lambda _: None):
         found = True
         yield file
     if not found:
         problem(Problem(shown(path), "holds no .json, .jsonl, .yaml or .yml file"))
 
 
-def _files_in(top: Path, seen: set[tuple[int, int]], problem: Callable[[Problem], None]) -> Iterator[Path]:
+def _files_in(top: Path, is_wanted: Callable[[str], bool], problem: Callable[[Problem], None]) -> Iterator[Path]:
+    seen: set[tuple[int, int]] = set()
     for folder, folders, names in os.walk(top, onerror=lambda e: problem(_unreadable(e.filename, e)), followlinks=True):
         try:
             status = Path(folder).stat()
@@ -76,7 +94,7 @@ def _files_in(top: Path, seen: set[tuple[int, int]], problem: Callable[[Problem]
             continue
         seen.add((status.st_dev, status.st_ino))
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(filter(is_read, names)):
+        for name in sorted(filter(is_wanted, names)):
             file = Path(folder, name)
             try:
                 mode = file.stat().st_mode

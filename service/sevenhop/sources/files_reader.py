@@ -54,10 +54,6 @@ class Reader:
         if self._problems <= _MOST_PROBLEMS:
             self.loaded.problems.append(Problem(f"{self._name}:{line}", message))
 
-    @property
-    def has_problems(self) -> bool:
-        return self._problems > 0
-
     def end(self) -> None:
         """No more comes of this file."""
         if self._problems > _MOST_PROBLEMS:

@@ -22,6 +22,12 @@ _LOOKED_AT = 4096
 _CONTROLS = bytes(range(9)) + bytes(range(14, 27)) + bytes(range(28, 32))
 _REPLACED = "\N{REPLACEMENT CHARACTER}"
 
+_COLOURS = re.compile(rb"\x1b\[[0-9;]*[mK]")
+"""What ``jq -C`` and ``kubecolor`` write between the words; neither JSON nor YAML may hold it."""
+
+_LOGS_BEGIN, _LOGS_END = b"\n==== START logs for container ", b"\n==== END logs for container "
+"""``kubectl cluster-info dump`` writes them between its lists."""
+
 _SAID = re.compile(
     rb"(?:Error from server|[Ee]rror: |Unable to connect to the server|The connection to the server|"
     rb"No resources found|You must be logged in|Unauthorized)"
@@ -55,6 +61,8 @@ def decoded(data: bytes) -> Decoded | None:
 
     ``kubectl … > pods.yaml`` in Windows PowerShell writes UTF-16, with a mark or, appended, without.
     """
+    if b"\x1b[" in data:
+        data = _COLOURS.sub(b"", data)
     mark, encoding = next(((m, e) for m, e in _MARKS if data.startswith(m)), (b"", _without_mark(data)))
     if encoding == "utf-8":
         data = data.removeprefix(mark)
@@ -103,9 +111,12 @@ def without_messages(data: bytes) -> tuple[bytes, list[tuple[int, str]]]:
     """
     The text without what ``kubectl`` wrote to the terminal (``2>&1``) before and after its output, as blank lines.
 
+    The logs in a ``cluster-info dump`` become blank lines, too.
+
     Returns:
         Also (line from 1, the message) of each that says that something is missing.
     """
+    data = _without_logs(data)
     said: list[tuple[int, str]] = []
     begin = at = 0
     while (line := _line_at(data, at)) is not None:
@@ -123,6 +134,17 @@ def without_messages(data: bytes) -> tuple[bytes, list[tuple[int, str]]]:
     if at == 0 and after == end:
         return data, said
     return b"\n" * data.count(b"\n", 0, at) + data[at:after] + b"\n" * data.count(b"\n", after), sorted(said)
+
+
+def _without_logs(data: bytes) -> bytes:
+    parts: list[bytes] = []
+    at = 0
+    while (begin := data.find(_LOGS_BEGIN, at)) >= 0 and (end := data.find(_LOGS_END, begin)) >= 0:
+        after = data.find(b"\n", end + 1)
+        after = len(data) if after < 0 else after
+        parts += [data[at:begin], b"\n" * data.count(b"\n", begin, after)]
+        at = after
+    return b"".join((*parts, data[at:])) if parts else data
 
 
 def _line_at(data: bytes, at: int) -> bytes | None:

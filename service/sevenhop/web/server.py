@@ -60,6 +60,7 @@ class WebServer:
         self._ready = ready
         self._runner: web.AppRunner | None = None
         self._context: ssl.SSLContext | None = None
+        self._stamp: list[float] = []  # of the files that are used
         self.address = ""
 
     async def start(self) -> None:
@@ -74,6 +75,7 @@ class WebServer:
             app.router.add_post(path, handler)
         for path, handler in self._gets.items():
             app.router.add_get(path, handler)
+        self._stamp = _stamp(self._files)  # before they are read: what is replaced meanwhile is read again
         self._context = context = _tls(*self._files)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSE_WITHIN_S)
         await self._runner.setup()
@@ -90,19 +92,22 @@ class WebServer:
 
     async def run(self) -> None:
         """Pick up renewed certificates until cancelled."""
-        stamp = _stamp(self._files)
         while True:
             await asyncio.sleep(RELOAD_EVERY_S)
-            if self._context is None or _stamp(self._files) == stamp:
+            stamp = _stamp(self._files)
+            if self._context is None or stamp == self._stamp:
                 continue
             certificate, key = self._files
             assert certificate is not None
             try:
+                # OpenSSL drops the key in use as soon as a certificate that does not fit it is loaded, as in the
+                # middle of a renewal: so the pair is tried elsewhere first.
+                _tls(certificate, key)
                 self._context.load_cert_chain(certificate, key)
-            except (OSError, ssl.SSLError) as error:
-                log.error("the renewed certificate cannot be used, the old one stays: %s", type(error).__name__)
+            except (WebError, OSError) as error:  # ssl.SSLError is an OSError
+                log.error("the renewed certificate cannot be used, the old one stays: %s", error)
             else:
-                stamp = _stamp(self._files)
+                self._stamp = stamp
                 log.info("the renewed certificate is used")
 
     async def _healthz(self, _request: web.Request) -> web.Response:

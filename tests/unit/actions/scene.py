@@ -149,7 +149,7 @@ async def cluster() -> AsyncIterator[Cluster]:
     _fill(store)
     server = ApiServerSimulation(store, bookmark_s=0.05)
     async with server.serve() as url, ApiServer(Access(base_url=url)) as api:
-        yield Cluster(store, server, ApiTransport(api, answer_within_s=0.5))
+        yield Cluster(store, server, ApiTransport(api))
 
 
 def _fill(store: Store) -> None:

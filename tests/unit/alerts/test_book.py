@@ -691,7 +691,7 @@ def test_flapping_does_not_grow() -> None:
         tell(b, i * 2, True)
         tell(b, i * 2 + 1, False)
 
-    assert len(b._wake) < 1100
+    assert len(b._standing._wake) < 1100
 
 
 def test_histories_of_ended_alerts_are_bounded() -> None:

@@ -114,15 +114,34 @@ async def test_acknowledge_and_resolve_are_said_once(server: PagerDutyServer, ch
     assert [event["event_action"] for event in server.events] == ["trigger", "acknowledge", "resolve"]
 
 
-async def test_a_plan_that_comes_back_is_told(server: PagerDutyServer, channel: PagerDutyChannel) -> None:
-    """After an approved plan failed the next one is a trigger again, and its approval another acknowledge."""
+async def test_a_run_that_has_failed_wakes_somebody_again(server: PagerDutyServer, channel: PagerDutyChannel) -> None:
+    """
+    PagerDuty notifies nobody of what is acknowledged, and we acknowledged it for a run that did not help.
+
+    The next plan is a trigger, and its approval another acknowledge.
+    """
     told = await channel.deliver(notify(1, message=with_plan(PlanState.PROPOSED, "approve")), uncertain=False)
-    for revision, state in enumerate((PlanState.RUNNING, PlanState.UNDONE, PlanState.PROPOSED, PlanState.APPROVED), 2):
-        again = notify(revision, message=with_plan(state), reference=told.reference)
+    states = (PlanState.RUNNING, PlanState.UNDONE, PlanState.PROPOSED, PlanState.APPROVED)
+    for revision, state in enumerate(states, 2):
+        aloud = state is PlanState.UNDONE
+        again = notify(revision, message=with_plan(state), reference=told.reference, anew=aloud)
         told = await channel.deliver(again, uncertain=False)
 
     sent = [event["event_action"] for event in server.events]
-    assert sent == ["trigger", "acknowledge", "trigger", "trigger", "acknowledge"]
+    assert sent == ["trigger", "acknowledge", "resolve", "trigger", "trigger", "acknowledge"]
+    assert [each.status for each in server.incidents] == ["resolved", "acknowledged"]
+    assert [each.notified for each in server.incidents] == [1, 1]
+
+
+async def test_a_run_that_has_helped_wakes_nobody(server: PagerDutyServer, channel: PagerDutyChannel) -> None:
+    """Until the alert ends, which takes a while, what is edited quietly leaves it acknowledged."""
+    told = await channel.deliver(notify(1, message=with_plan(PlanState.PROPOSED, "approve")), uncertain=False)
+    for revision, state in enumerate((PlanState.RUNNING, PlanState.SUCCEEDED), 2):
+        again = notify(revision, message=with_plan(state), reference=told.reference)
+        told = await channel.deliver(again, uncertain=False)
+    await channel.deliver(notify(4, message=resolved(), reference=told.reference), uncertain=False)
+
+    assert [event["event_action"] for event in server.events] == ["trigger", "acknowledge", "resolve"]
 
 
 async def test_a_resolve_in_doubt_wakes_nobody(server: PagerDutyServer, channel: PagerDutyChannel) -> None:

@@ -77,7 +77,7 @@ class Scene:
         return self.stands_at or datetime.now(tz=UTC)
 
     async def until(self, is_true: Callable[[], Any]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while not is_true():  # noqa: ASYNC110  what is waited for has no event
                 await asyncio.sleep(0.005)
 

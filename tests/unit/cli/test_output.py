@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sevenhop.cli import main as cli
 from sevenhop.cli.main import main
 from sevenhop.cli.output import folded, others, table, visible
 
@@ -97,3 +100,51 @@ def test_a_hostile_name_cannot_move_the_cursor(tmp_path: Path, capsys: pytest.Ca
     assert "prod/a[2Jb" in text
     assert "\x1b" not in text
     assert "\u202e" not in text
+
+
+WIDE = (["HOP", "SEEN", "BY, OR WHY NOT"], [["gpu", "blind", "no agent is heard; see docs/howto/gpu-agent.md"]])
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Standard output is a terminal of so many columns."""
+
+    def of(columns: int) -> None:
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        monkeypatch.setenv("COLUMNS", str(columns))
+
+    return of
+
+
+@pytest.mark.parametrize("columns", [200, 60, 45, 37])
+def test_a_narrow_terminal_hides_nothing(terminal: Callable[[int], None], columns: int) -> None:
+    """What does not fit is wrapped within its column, and no name is broken."""
+    terminal(columns)
+    lines = table(*WIDE).splitlines()
+    assert max(map(len, lines)) <= columns
+    words = [word for line in (WIDE[0], *WIDE[1]) for cell in line for word in cell.split()]
+    assert sorted(" ".join(lines).split()) == sorted(words)
+
+
+def test_names_stay_whole_where_even_they_do_not_fit(terminal: Callable[[int], None]) -> None:
+    """They are there to be copied; the terminal wraps the line."""
+    terminal(20)
+    assert "docs/howto/gpu-agent.md" in table(*WIDE)
+
+
+def test_in_a_pipe_each_row_is_a_line() -> None:
+    """Whatever COLUMNS says: grep and awk read it."""
+    assert len(table(*WIDE).splitlines()) == 2
+
+
+def test_an_interrupt_while_modules_are_loaded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Half a second into any command: exit code 130, and no traceback."""
+
+    def interrupted(_only: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "build_parser", interrupted)
+    assert cli.main(["scan"]) == 130
+    assert capsys.readouterr().err == ""

@@ -12,18 +12,28 @@ from sevenhop.settings import SettingsError, load_settings, parse_duration
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90s", 90), ("5m", 300), ("1h30m", 5400), ("200ms", 0.2), ("0s", 0), ("1d", 86400)],
+    [("90s", 90), ("5m", 300), ("1h30m", 5400), ("200ms", 0.2), ("0s", 0), ("1d", 86400), ("1.5h", 5400)],
 )
 def test_durations(text: str, seconds: float) -> None:
     """A duration carries its unit."""
     assert parse_duration(text) == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize("text", ["180", "", "5 m", "m5", "-5m", "1.5h", "5min"])
+@pytest.mark.parametrize("text", ["180", "", "5 m", "m5", "-5m", "5min"])
 def test_a_duration_without_a_plain_unit_is_refused(text: str) -> None:
     """180 of what?"""
     with pytest.raises(ValueError, match="expected a duration such as 90s"):
         parse_duration(text)
+
+
+@pytest.mark.parametrize("text", ["36526d", "999999999d", "9" * 400 + "h"])
+def test_a_duration_that_no_date_can_take_is_refused(tmp_path: Path, text: str) -> None:
+    """As a setting that is wrong, with its line: later it would end whatever adds it to a date."""
+    file = tmp_path / "sevenhop.yaml"
+    file.write_text(f"incidents: {{repeat_interval: {text}}}\n")
+
+    with pytest.raises(SettingsError, match=r"sevenhop\.yaml:1: incidents\.repeat_interval: .*too long"):
+        load_settings(file, {})
 
 
 def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:

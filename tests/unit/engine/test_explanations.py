@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from sevenhop.cli.explain import text_of
 from sevenhop.core.engine import Engine
 from sevenhop.core.events import Silenced
@@ -12,6 +14,7 @@ from sevenhop.core.explanations import explanation_of
 from sevenhop.core.incidents.settings import DeskSettings
 from sevenhop.core.inventory.policy import Policy
 from sevenhop.core.subject import Subject
+from sevenhop.core.views import find_subjects, incidents
 from sevenhop.frameworks import FRAMEWORKS
 from tests import builders as b
 from tests.unit.engine.machines import LLAMA, Machine, full_cluster, shipped_rules, waiting_pod
@@ -170,3 +173,43 @@ def test_problems_of_the_desk_are_told() -> None:
 
     found = explanation_of(machine.engine, Subject.parse(DECODE), b.at(20))
     assert any("s2" in problem and "ada" in problem for problem in found["problems"])
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "workload:prod/llama-70b",
+        "pod:prod/llama-70b-decode-2",
+        f"pool:{b.H100}",
+    ],
+)
+def test_who_asks_about_a_neighbour_is_led_to_the_alert(subject: str) -> None:
+    """Rules look at components, and people ask about the workload, its pod or the pool."""
+    said = text(waits(), subject)
+    assert f"  pending  {SHORT} on {DECODE}" in said.splitlines()
+
+
+@pytest.mark.parametrize("subject", ["workload:prod/summarizer", "node:gpu-1", "source:Pod"])
+def test_what_an_alert_is_not_about_does_not_show_it(subject: str) -> None:
+    """Another workload's trouble stands elsewhere."""
+    assert SHORT not in text(waits(), subject)
+
+
+def test_what_was_never_there_is_not_explained() -> None:
+    """A misspelt name must not read as "all is well"; what is gone and had an alert is still found."""
+    machine = waits()
+    assert find_subjects(machine.engine, "component:prod/llama-70b/decoder") == []
+    assert find_subjects(machine.engine, DECODE) == [Subject.parse(DECODE)]
+
+    pods = [each for each in full_cluster() if each.metadata.name.startswith("llama")]
+    machine.delete(*pods, waiting_pod(), seconds=machine.seconds + 1)
+    assert Subject.parse(DECODE) not in machine.engine.inventory.facts
+    assert find_subjects(machine.engine, DECODE) == [Subject.parse(DECODE)]
+
+
+def test_an_incident_that_nobody_was_told_of_has_a_name() -> None:
+    """In the first seconds, and in one look at a cluster, there is no message yet to take it from."""
+    machine = waits(group_wait=60)
+    machine.until(140)
+    (row,) = incidents(machine.engine, b.at(machine.seconds))
+    assert row["title"] == f"{SHORT} (nobody was told yet)"

@@ -457,6 +457,37 @@ def leader_worker_set() -> Scene:
     return scene("LeaderWorkerSet", "lws", _unique(objects), "llama-405b", {"llama-405b": "engine"})
 
 
+def replicated_job(name: str, *containers: Manifest, replicas: int = 1, **job: Any) -> Manifest:
+    """One entry of a JobSet."""
+    return {"name": name, "replicas": replicas, "template": {"spec": {"template": template({}, *containers), **job}}}
+
+
+def job_set(name: str, *entries: Manifest, **spec: Any) -> list[Manifest]:
+    """A JobSet, its Jobs ``<set>-<entry>-<n>``, and their pods ``<job>-<m>``."""
+    root = obj("jobset.x-k8s.io/v1alpha2", "JobSet", name, spec={"replicatedJobs": list(entries), **spec})
+    found = [root]
+    for entry in entries:
+        labels = {"jobset.sigs.k8s.io/jobset-name": name, "jobset.sigs.k8s.io/replicatedjob-name": entry["name"]}
+        of = entry["template"]["spec"]
+        containers = of["template"]["spec"]["containers"]
+        for number in range(entry["replicas"]):
+            made = {**of, "template": template(labels, *containers)}
+            job = obj("batch/v1", "Job", f"{name}-{entry['name']}-{number}", owner=root, labels=labels, spec=made)
+            pods = range(of.get("parallelism", 1))
+            found += [job, *(pod(f"{job['metadata']['name']}-{n}", job, labels, *containers) for n in pods)]
+    return found
+
+
+def engine_on_hosts() -> Scene:
+    serve = container(gpus=8, args=["--model", "org/llama-405b", "--tensor-parallel-size", "8"])
+    rest = container("worker", gpus=8, command=["ray", "start"])
+    objects = job_set(
+        "llama", replicated_job("leader", serve), replicated_job("workers", rest, replicas=2, parallelism=2)
+    )
+    places = {"llama-leader-": "leader", "llama-workers-": "workers"}
+    return scene("JobSet", "plain", objects, "llama", places)
+
+
 def llm_d() -> Scene:
     base = {"llm-d.ai/inference-serving": "true", "llm-d.ai/model": "opt"}
     engine = container("vllm", "ghcr.io/llm-d/llm-d-cuda:v0.9", command=["vllm", "serve"], args=["facebook/opt-125m"])
@@ -704,6 +735,7 @@ SCENES: tuple[Scene, ...] = (
     plain_pair(),
     plain_stateful(),
     plain_pod(),
+    engine_on_hosts(),
     grove(),
     kaito_workspace(),
 )

@@ -8,7 +8,9 @@ import pytest
 
 from sevenhop.core.inventory.templates import as_pod_spec
 from sevenhop.core.objects.pod import PodSpec
-from sevenhop.frameworks.engine import Engine, Router, engine_of, flags_of, router_of
+from sevenhop.frameworks.engine import Engine, engine_of
+from sevenhop.frameworks.flags import flags_of
+from sevenhop.frameworks.router import Router, router_of
 
 GPU = {"limits": {"nvidia.com/gpu": "1"}}
 

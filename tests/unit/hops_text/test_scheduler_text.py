@@ -244,6 +244,78 @@ ROWS = [
         "admission-denied",
     ),
     ('Error creating: Pod "x-1" is invalid: spec.containers[0].image: Required value', "pod-rejected"),
+    # Every node is refused twice up to 1.21: by what it fails, and by which of its two parts.
+    (
+        (
+            "0/4 nodes are available: 4 node(s) didn't match pod affinity/anti-affinity rules, 4 node(s) didn't match "
+            "pod anti-affinity rules."
+        ),
+        "pod-anti-affinity",
+    ),
+    # A whole device of another maker may be taken everywhere, as a GPU may.
+    ("0/2 nodes are available: 2 Insufficient google.com/tpu.", "gpu-unavailable"),
+    ("0/2 nodes are available: 2 Insufficient habana.ai/gaudi.", "gpu-unavailable"),
+    ("0/2 nodes are available: 2 Insufficient nvidia.com/gpu.shared.", "device-plugin-suspected"),
+    # Cut off in the middle of the reason that binds.
+    (
+        "0/90 nodes are available: 3 node(s) had untolerated taint {a: b}, 87 node(s) didn't match pod anti-aff ...",
+        "pod-anti-affinity",
+    ),
+    ("0/90 nodes are available: 3 Insufficient cpu, 87 node(s) didn't match pod top ...", "topology-spread"),
+    ("0/90 nodes are available: 90 node(s) didn't match ...", "scheduler-text-unread"),
+    # A plugin of their own refuses more nodes than all that is known.
+    ("0/90 nodes are available: 3 node(s) had untolerated taint {a: b}, 87 refused by Fleet.", "scheduler-text-unread"),
+    ("0/9 nodes are available: 6 node(s) had untolerated taint {a: b}, 3 refused by Fleet.", "untolerated-taint"),
+    ("no nodes available to schedule pods", "no-nodes"),
+    ("Pod chat/a: no nodes available to schedule pods", "no-nodes"),
+    ("0/0 nodes are available: .", "no-nodes"),
+    ("0/3 nodes are available: 3 NodeUnschedulable.", "cordoned"),
+    ("0/3 nodes are available: 3 NoVolumeZoneConflict.", "volume-zone"),
+    ("0/3 nodes are available: 3 MaxVolumeCount.", "volume-limit"),
+    ("0/3 nodes are available: 3 node is filtered out by the prefilter result.", "node-affinity"),
+    # A pod that names its node: that node is the one meant, however many others there are.
+    ("0/90 nodes are available: 1 Insufficient cpu, 89 node is filtered out by the prefilter result.", "cpu-shortage"),
+    (
+        "0/2 nodes are available: 2 node(s) had untolerated taint {node.cloudprovider.kubernetes.io/uninitialized: x}.",
+        "node-not-ready",
+    ),
+    # DRA
+    ("claim chat/a, request gpu: selector #0: CEL runtime error: no such key: memory", "dra-unsatisfiable"),
+    ("0/3 nodes are available: 3 timed out trying to allocate devices.", "dra-unsatisfiable"),
+    (
+        (
+            "Resources were found for 5 pods while 17 are required for gang scheduling. Additional pods cannot be "
+            "scheduled due to: no nodes with enough resources were found: 12 cannot allocate all claims."
+        ),
+        "dra-unsatisfiable",
+    ),
+    # Out-of-tree plugins and queues
+    (
+        "0/8 nodes are available: pre-filter pod a cannot find enough sibling pods, minMember: 4.",
+        "gang-waiting",
+    ),
+    ("0/8 nodes are available: optimistic rejection in PostFilter.", "gang-waiting"),
+    ("pod is rejected in PreFilter because ElasticQuota chat is more than Max", "queue-quota"),
+    ("Can't admit new workloads: references ResourceFlavor(s) that aren't found: [h100].", "queue-misconfigured"),
+    (
+        "couldn't assign flavors to pod set main: flavor a does not support TopologyAwareScheduling",
+        "queue-misconfigured",
+    ),
+    ("Queue 'chat' does not exist", "queue-misconfigured"),
+    ("AdmissionChecks provisioning: Pending", "kueue-waiting"),
+    ("couldn't assign flavors to pod set main: no topology domains at level: rack", "kueue-topology"),
+    ("WaitingForPreemptedWorkloads: waiting for preempted workloads to release quota", "kueue-waiting"),
+    ("Pod chat/a can possibly be assigned to node1, once minAvailable is satisfied", "gang-waiting"),
+    # Volcano says "not ready" of a group that runs, and means the pods beyond what it needs.
+    ("pod group is not ready, 1 minAvailable, 7 Running, 89 Pending; Pending: 89 Unschedulable", "gang-unexplained"),
+    ("pod group is ready, 1 minAvailable, 8 Running, 83 Pending; Pending: 83 Unschedulable", "gang-unexplained"),
+    ("pod group is not ready, 4 minAvailable, 2 Running, 2 Pending; Pending: 2 Unschedulable", "gang-waiting"),
+    # Autoscalers and clouds
+    ("NodePool requirements filtered out all compatible available instance types", "autoscaler-no-template"),
+    ("The zone 'a' does not have enough resources available to fulfill the request.", "autoscaler-backoff"),
+    ("Capacity is not found, CA will try to find it later.", "autoscaler-backoff"),
+    ("MaxSpotInstanceCountExceeded: Max spot instance count exceeded", "autoscaler-backoff"),
+    ("ReservationCapacityExceeded: the reservation does not have capacity", "autoscaler-backoff"),
 ]
 
 
@@ -319,6 +391,7 @@ def test_a_pod_that_asks_for_no_gpus_is_pointed_out() -> None:
         "Successfully assigned prod/x to node-1",
         "Created container engine",
         "Failed to create pod sandbox: rpc error: code = Unknown",
+        "Error syncing load balancer: failed to ensure load balancer: quota exceeded",
     ],
 )
 def test_other_texts_are_not_claimed(text: str) -> None:

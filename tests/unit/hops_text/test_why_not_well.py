@@ -575,3 +575,65 @@ def test_the_end_of_a_log_at_level_information_is_no_cause() -> None:
     assert diagnosis is not None
     assert diagnosis.cause == "exit-code-unexplained"
     assert "user asked" not in str(diagnosis)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        pytest.param(
+            {"phase": "Failed", "reason": "PodOSNotSupported", "message": "the OS field doesn't match node OS"},
+            "PodOSNotSupported: the OS field doesn't match node OS",
+            id="of the pod",
+        ),
+        pytest.param(
+            {"phase": "Pending", "containerStatuses": [container({"waiting": {"reason": "New", "message": "no"}})]},
+            "New: no",
+            id="of a container",
+        ),
+    ],
+)
+def test_a_reason_that_nobody_knows_is_quoted(status: Doc, said: str) -> None:
+    """
+    Where the kubelet gives a reason, nothing claims that there is none.
+    """
+    found = why_not_well(pod(status=status), [], now=NOW)
+
+    assert found is not None
+    assert (said in found.summary, found.confidence) == (True, Confidence.UNKNOWN)
+
+
+def test_a_lost_node_makes_every_pod_on_it_unreachable() -> None:
+    """
+    Its containers are as ready as they were when the kubelet last spoke.
+    """
+    status = running(container(RUNS, ready=True)) | {"reason": "NodeLost", "message": "gpu-1 is unresponsive"}
+    status["conditions"] = [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-02T13:59:59Z"}]
+
+    assert _cause(pod(status=status), []) == "node-lost"
+
+
+def test_of_a_pod_that_is_not_given_nothing_is_said_to_be_asked_for() -> None:
+    """
+    Its Events alone do not tell how many GPUs it wants; a pod that is given tells.
+    """
+    said = [event("FailedScheduling", "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.")]
+
+    unseen, seen = why_not_well_by_events(said), why_not_well(_waits(), said, now=NOW)
+
+    assert unseen is not None
+    assert seen is not None
+    assert ("asks for none" in unseen.summary, "asks for none" in seen.summary) == (False, True)
+
+
+def test_an_events_reason_is_said_once() -> None:
+    """
+    It names the source, and its text goes on from there.
+    """
+    found = why_not_well_by_events([event("FailedMount", 'secret "hub" not found')])
+
+    assert found is not None
+    assert found.summary.endswith('event FailedMount: secret "hub" not found')
+
+
+def _waits() -> Pod:
+    return pod(spec={"nodeName": ""}, status={"phase": "Pending"})

@@ -891,6 +891,24 @@ def test_what_breaks_on_a_node_under_maintenance_is_folded(scene: Scene) -> None
     assert reasons(scene.until(760)) == ["first_firing"]
 
 
+def test_maintenance_hides_what_users_feel_for_a_while(scene: Scene) -> None:
+    """A node may stay cordoned for days: what is critical and below its minimum is told after half an hour."""
+    drained(scene, component())
+    scene.step(0, fires(alert(IMAGE, component(), tier="critical")))
+    assert scene.until(1799) == []
+    sent = scene.until(1801)
+    assert reasons(sent) == ["first_firing"]
+    assert "image-not-pulled (gpu-05 is under maintenance) · 3/4 ready" in sent[0].message.title
+
+
+def test_maintenance_hides_what_only_warns(scene: Scene) -> None:
+    """What is at or above its minimum is what a drain is expected to do, for as long as it takes."""
+    drained(scene, component())
+    spared = {"component.ready": 3, "component.min": 3}
+    scene.step(0, fires(alert(IMAGE, component(), tier="critical", values=spared)))
+    assert scene.until(4 * HOUR) == []
+
+
 def test_maintenance_elsewhere_folds_nothing(scene: Scene) -> None:
     """A broken pod that is not on the node is told."""
     scene.contexts[component()] = context(

@@ -19,7 +19,7 @@ from sevenhop.core.inventory.objects import Objects
 from sevenhop.core.inventory.policy import Policy
 from sevenhop.core.inventory.pools import capacity
 from sevenhop.core.objects.base import Object
-from sevenhop.core.objects.cluster import ResourceClaim, ResourceSlice
+from sevenhop.core.objects.devices import ResourceClaim, ResourceSlice
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.subject import Subject, SubjectKind
 from tests import builders as b

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenhop.core.inventory.ledger import Ledger, hold_of, pool_name, pools
+from sevenhop.core.inventory.holds import hold_of
+from sevenhop.core.inventory.ledger import Ledger, pools
 from sevenhop.core.inventory.objects import Objects
+from sevenhop.core.inventory.pool_names import pool_name
 from sevenhop.core.inventory.products import Product
 from sevenhop.core.objects.cluster import Node
 from sevenhop.core.objects.pod import Pod
@@ -97,6 +99,14 @@ def test_a_pod_before_its_node() -> None:
             Product(name="NVIDIA-A100-SXM4-40GB", mig="mixed"), "nvidia.com/gpu", "NVIDIA-A100-SXM4-40GB",
             id="whole GPUs of a node that is cut in part",
         ),
+        pytest.param(
+            Product(name="NVIDIA-A10G", shared_by=4), "nvidia.com/gpu.shared",
+            "NVIDIA-A10G-SHARED/nvidia.com/gpu.shared", id="shared, and renamed",
+        ),
+        pytest.param(
+            Product(name="NVIDIA-A100-SXM4-40GB", mig="1g.5gb", shared_by=2), "nvidia.com/gpu",
+            "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED", id="shares of MIG slices",
+        ),
         pytest.param(Product(), "nvidia.com/gpu", "nvidia.com/gpu", id="a node that does not name its GPU"),
         pytest.param(Product(raw="odd card"), "amd.com/gpu", "odd card", id="a name that we do not know"),
     ],
@@ -106,6 +116,22 @@ def test_what_can_be_asked_for_apart_is_a_pool_of_its_own(product: Product, reso
     Shares, slices and whole GPUs are different things to wait for.
     """
     assert pool_name(product, resource) == expected
+
+
+def test_shares_under_two_names_are_two_pools() -> None:
+    """A node offers some of its shares as ``nvidia.com/gpu`` and some renamed: neither is added to the other."""
+    both = node("a", gpus=4, labels={"nvidia.com/gpu.product": f"{H100}-SHARED", "nvidia.com/gpu.replicas": "4"})
+    both.status.allocatable["nvidia.com/gpu.shared"] = "8"
+    objects = Objects()
+    for kind, obj in (("Node", both), ("Pod", pod("p", node="a", gpus=3))):
+        objects.put(kind, obj)
+
+    found = pools(objects)
+
+    assert [(each.product, each.resource, each.allocatable, each.bound) for each in found] == [
+        (f"{H100}-SHARED", "nvidia.com/gpu", 4, 3),
+        (f"{H100}-SHARED/nvidia.com/gpu.shared", "nvidia.com/gpu.shared", 8, 0),
+    ]
 
 
 _NODES = st.builds(

@@ -166,6 +166,19 @@ def test_one_change_after_another_ends_in_what_the_last_versions_say(steps: list
     assert (different, told.keys()) == ([], anew.keys())
 
 
+@pytest.mark.parametrize("label", ["scheduling.k8s.io/group-name", "pod-group-name"])
+def test_a_gang_that_is_told_of_later(label: str) -> None:
+    """Whether pods work together may be written after some have a node: the workload's facts follow."""
+    placed, waits = b.pod_of(SETS[0], "a", node="n"), b.pod_of(SETS[0], "b", unschedulable=WAITS)
+    of = Scene(b.node("n", gpus=2), CHAT, SETS[0], placed, waits)
+    for pod in (placed, waits):
+        assert of.fact("workload:prod/chat", "gang_incomplete") is False
+        told = b.copy_of(pod)
+        told.metadata.labels = told.metadata.annotations = {label: "g"}
+        of.put(told)
+    assert of.fact("workload:prod/chat", "gang_incomplete") is True
+
+
 def test_a_selector_that_changes_while_the_pod_is_held() -> None:
     """Kueue writes selectors into pods that are gated: which pool it will wait for may be another one then."""
     held = b.pod_of(SETS[0], "a", gates=("kueue.x-k8s.io/admission",))

@@ -8,6 +8,7 @@ import pytest
 
 from sevenhop.core.objects.base import Object
 from sevenhop.core.objects.cluster import Taint
+from sevenhop.core.objects.pod import Resources
 from tests import builders as b
 from tests.unit.inventory.scenes import SHORT, Scene
 
@@ -38,6 +39,30 @@ def test_a_selector_says_which_pool(small: Object, selector: Mapping[str, str] |
     """A pod that names no product waits for the pool whose nodes its selector leaves to it, not for the largest."""
     large = [b.node(f"large-{number}", gpus=8) for number in range(3)]
     assert _pool([*large, small], selector) == expected
+
+
+@pytest.mark.parametrize(
+    ("product", "resource", "pool"),
+    [
+        pytest.param("NVIDIA-L4", "nvidia.com/gpu", "NVIDIA-L4", id="not a product whose name begins alike"),
+        pytest.param(
+            "NVIDIA-L4", "nvidia.com/gpu.shared", "NVIDIA-L4-SHARED/nvidia.com/gpu.shared", id="renamed shares"
+        ),
+        pytest.param("NVIDIA-L4", "nvidia.com/mig-1g.5gb", "NVIDIA-L4-MIG-1g.5gb", id="slices"),
+    ],
+)
+def test_a_product_that_no_node_has(product: str, resource: str, pool: str) -> None:
+    """The pool is called as if a node had it; a larger pool of another product is none of its business."""
+    owner = b.deployment("engine", gpus=2, replicas=1, selector={"nvidia.com/gpu.product": product})
+    replicaset = b.replicaset(owner)
+    waits = b.pod_of(replicaset, "waits", unschedulable=SHORT)
+    for spec in (owner.spec.template.spec, replicaset.spec.template.spec, waits.spec):
+        spec.containers[0].resources = Resources(requests={resource: "2"}, limits={resource: "2"})
+    other = b.node("large", gpus=8, product="NVIDIA-L40S", resource=resource)
+
+    found = Scene(other, owner, replicaset, waits).fact("component:prod/engine/engine", "product")
+
+    assert found == pool
 
 
 def test_taints_say_which_pool() -> None:

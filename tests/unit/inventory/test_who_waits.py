@@ -91,14 +91,13 @@ def test_who_waits_and_who_does_not(cause: str) -> None:
 DECIDED_AGAINST = {
     "it fits": "none",
     "counted where victims leave GPUs": "preempting",
-    "no node could ever meet it": "gpu-never-fits, extended-resource-unknown, kueue-exceeds-max",
+    "no node could ever meet it": "gpu-never-fits, extended-resource-unknown, kueue-exceeds-max, no-nodes",
     "another resource": (
         "extended-resource-shortage, cpu-shortage, memory-shortage, ephemeral-storage-shortage, too-many-pods, "
         "resource-combination, resource-unnamed, numa-alignment"
     ),
-    "devices by claims or shares, whose number the pod does not state": (
-        "dra-extended-resource, dra-unsatisfiable, device-sharing-refused"
-    ),
+    "decided by the devices that its claims could get": "dra-extended-resource, dra-unsatisfiable",
+    "shares of devices, whose number the pod does not state": "device-sharing-refused",
     "it waits for its own rollout": "rollout-surge",
     "where it may run": (
         "cordoned, node-not-ready, device-mode-mismatch, untolerated-taint, node-selector, node-affinity, host-port, "

@@ -234,3 +234,16 @@ def test_where_a_pod_fits_is_told_alike_in_whatever_order_nodes_came() -> None:
     first, second = (why_pending(Cluster(objects), the_pod(objects, "x")).summary for objects in both)
     assert first == second
     assert "(h0, h1, h2, …)" in first
+
+
+def test_a_pod_that_comes_before_anybody_looked_at_a_new_node() -> None:
+    """What was worked out in between is forgotten, although the nodes have no numbers yet by which to tell of it."""
+    objects = world(node("n1", gpus=8), node("n3", gpus=8))
+    live = Cluster(objects)
+    live.update(*add(objects, node("n2", gpus=8)))
+    live.remember("question", "answer")
+
+    live.update(*add(objects, pod("late", on="n1", gpus=8)))
+
+    assert live.where(("prod", "late")) == "n1"
+    assert live.remembered("question") is None

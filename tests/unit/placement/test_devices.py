@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sevenhop.core.objects.cluster import ClaimSpec
 from sevenhop.core.objects.decode import convert
+from sevenhop.core.objects.devices import ClaimSpec
 from sevenhop.core.objects.kinds import KINDS
 from sevenhop.core.placement.devices import DeviceLedger, MissingClassError, allocate
 from tests.placement_builders import custom, world

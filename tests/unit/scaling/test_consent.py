@@ -78,6 +78,36 @@ GITOPS = [
         R.GITOPS,
         ("Config Sync",),
     ),
+    Case(
+        "karmada",
+        touched(plain, *DEPLOYMENT, labels={"karmada.io/managed": "true"}),
+        "engine",
+        R.GITOPS,
+        ("Karmada", "in its control plane"),
+    ),
+    Case(
+        "fleet",
+        touched(plain, *DEPLOYMENT, annotations={"objectset.rio.cattle.io/id": "default-llm"}),
+        "engine",
+        R.GITOPS,
+        ("Rancher Fleet", "in Git"),
+    ),
+    Case(
+        "an add-on of k3s", touched(plain, *DEPLOYMENT, annotations={"objectset.rio.cattle.io/id": ""}), "engine", None
+    ),
+    Case(
+        "sveltos",
+        touched(plain, *DEPLOYMENT, labels={"projectsveltos.io/reference-kind": "ConfigMap"}),
+        "engine",
+        R.GITOPS,
+        ("Sveltos",),
+    ),
+    Case(
+        "sveltos by annotation",
+        touched(plain, *DEPLOYMENT, annotations={"projectsveltos.io/reference-kind": "ConfigMap"}),
+        "engine",
+        R.GITOPS,
+    ),
     Case("flux", touched(plain, *DEPLOYMENT, labels=FLUX), "engine", R.GITOPS, ("Flux",)),
     Case("flux helm", touched(plain, *DEPLOYMENT, labels={"helm.toolkit.fluxcd.io/name": "x"}), "engine", R.GITOPS),
     Case(
@@ -182,11 +212,12 @@ def test_consent(case: Case) -> None:
     [
         ({"labels": {"app.kubernetes.io/managed-by": "Helm"}}, "Helm"),
         ({"annotations": {"meta.helm.sh/release-name": "x"}, "labels": {"app.kubernetes.io/instance": "x"}}, "Helm"),
+        ({"labels": {"kapp.k14s.io/app": "1700000000"}}, "deployed by kapp"),
         ({"labels": {"app.kubernetes.io/instance": "llm"}}, "Argo CD application (app.kubernetes.io/instance: llm)"),
         ({"labels": {"app.kubernetes.io/instance": "llm", **ARGO}, "annotations": ALLOW}, ""),
         ({}, ""),
     ],
-    ids=["helm", "helm and instance", "instance", "argo, allowed", "nobody"],
+    ids=["helm", "helm and instance", "kapp", "instance", "argo, allowed", "nobody"],
 )
 def test_who_may_set_it_back_later(changes: dict[str, dict[str, str]], words: str) -> None:
     """

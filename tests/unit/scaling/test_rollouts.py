@@ -23,6 +23,14 @@ def true(kind: str) -> dict[str, Any]:
     return {"conditions": [{"type": kind, "status": "True"}]}
 
 
+STATEFUL = ("StatefulSet", "qwen")
+OLDER = {"currentRevision": "a", "updateRevision": "b"}
+
+
+def strategy(kind: str, **rolling: int) -> dict[str, Any]:
+    return {"updateStrategy": {"type": kind, **({"rollingUpdate": rolling} if rolling else {})}}
+
+
 ROLLOUT = [
     Case(
         "deployment not observed",
@@ -62,6 +70,36 @@ ROLLOUT = [
         touched(stateful, "StatefulSet", "qwen", status={"currentRevision": "a", "updateRevision": "b"}),
         "engine",
         R.ROLLOUT,
+    ),
+    Case(
+        "stateful set, held by its partition",
+        touched(stateful, *STATEFUL, status=OLDER, spec=strategy("RollingUpdate", partition=2)),
+        "engine",
+        R.ROLLOUT,
+        ("partition of 2", "finish the update"),
+    ),
+    Case(
+        "stateful set, a partition that holds nothing",
+        touched(stateful, *STATEFUL, status=OLDER, spec=strategy("RollingUpdate", partition=0)),
+        "engine",
+        R.ROLLOUT,
+        ("wait until it is done",),
+    ),
+    Case(
+        "stateful set, updated as pods are removed",
+        touched(stateful, *STATEFUL, status=OLDER, spec=strategy("OnDelete")),
+        "engine",
+        R.ROLLOUT,
+        ("OnDelete",),
+    ),
+    Case("stateful set, OnDelete and done", touched(stateful, *STATEFUL, spec=strategy("OnDelete")), "engine", None),
+    Case("deployment paused", touched(plain, *DEPLOYMENT, spec={"paused": True}), "engine", None),
+    Case(
+        "deployment paused in the middle",
+        touched(plain, *DEPLOYMENT, spec={"paused": True}, status={"updatedReplicas": 2}),
+        "engine",
+        R.ROLLOUT,
+        ("2 of 3", "paused", "resume it"),
     ),
     Case(
         "stateful set, done",

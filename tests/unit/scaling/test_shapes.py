@@ -51,6 +51,15 @@ def of_version(make: Callable[[], World], kind: str, name: str, version: str) ->
     return made
 
 
+def of_a_rollout() -> World:
+    """Argo Rollouts makes the ReplicaSet, and there is no Deployment."""
+    world = without(plain, *DEPLOYMENT)()
+    owner = world.manifest("ReplicaSet", "summarizer-abc")["metadata"]["ownerReferences"][0]
+    owner |= {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}
+    world.read()
+    return world
+
+
 PREDICTOR = {"serving.kserve.io/inferenceservice": "qwen", "component": "predictor"}
 LLM = ("LLMInferenceService", "mixtral")
 ALONE = {"name": "decode", "type": "decode", "replicas": 2, "podTemplate": running.template({})}
@@ -69,6 +78,9 @@ def owned_cluster() -> World:
 
 
 SHAPES = [
+    Case(
+        "a rollout of Argo", of_a_rollout, "engine", R.NOT_PROVEN, ("ReplicaSet summarizer-abc", "Rollout summarizer")
+    ),
     Case("multi-node predictor", multi_node, "predictor", R.INDIVISIBLE, ("serving.kserve.io/stop",)),
     Case("the head of a cluster", scenes.ray_cluster, "headgroup", R.INDIVISIBLE, ("headgroup",)),
     Case("hosts that cannot be told apart", unlabelled_hosts, "gpu", R.INDIVISIBLE, ("2 pods",)),

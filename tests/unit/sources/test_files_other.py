@@ -115,6 +115,26 @@ def test_what_kubectl_said_beside_its_output_costs_nothing(text: str, line: int)
     assert loaded.objects().states["Node"] is SyncState.NO_SOURCE
 
 
+def test_logs_between_lists_are_passed_over() -> None:
+    """``kubectl cluster-info dump`` writes both; a line behind them is still called by its number."""
+    log = "==== START logs for container a of pod x ====\n{broken\nkind: P\n==== END logs for container a of pod x ===="
+    cut = "==== START logs for container c of pod x/d ===="
+
+    whole, rest = load(f"{POD}\n{log}\n{POD}"), load(f"{POD}\n{log}\n{POD}{cut}\n")
+
+    assert (names(whole), problems(whole)) == (["a"], [])
+    assert names(rest) == ["a"]
+    assert [problem.split(":")[1] for problem in problems(rest)] == [str(f"{POD}\n{log}\n{POD}".count("\n") + 1)]
+
+
+@pytest.mark.parametrize("text", [POD, "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"], ids=["JSON", "YAML"])
+def test_colours_are_no_text(text: str) -> None:
+    """``jq -C`` and ``kubecolor`` write them into files too."""
+    loaded = load(text.replace("kind", "\x1b[1;33mkind\x1b[0m"))
+
+    assert (names(loaded), problems(loaded)) == (["a"], [])
+
+
 @pytest.mark.parametrize(
     ("data", "kept"),
     [

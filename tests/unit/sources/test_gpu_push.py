@@ -270,12 +270,12 @@ class Sending:
         file.write_text(f"{token}\n")
         self.token = file
         self.buffer = Buffer()
-        self.sender = Sender(address, "gpu-01", self.buffer, lambda: AT, token=file, version="1.2", call_s=2)
+        self.sender = Sender(address, "gpu-01", self.buffer, lambda: AT, token=file, version="1.2", call_s=30)
 
     async def until(self, true: Callable[[], bool]) -> None:
         task = asyncio.create_task(self.sender.run())
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 while not true():  # noqa: ASYNC110  the sender has no reason to tell
                     await asyncio.sleep(0.02)
         finally:

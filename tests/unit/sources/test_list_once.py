@@ -68,6 +68,5 @@ async def test_a_reader_that_stops_early() -> None:
         events = list_once(api, [POD], clock=now)
         await anext(events)
         await events.aclose()  # type: ignore[attr-defined]
-        await asyncio.sleep(0.05)
 
         assert {t for t in asyncio.all_tasks() if "feed" in str(t.get_coro())} == set()

@@ -78,6 +78,38 @@ def test_a_packed_file_is_the_file(tmp_path: Path) -> None:
     assert problems(loaded)[0].startswith(f"{tmp_path / 'more.yaml.gz'}:6: broken YAML")
 
 
+@pytest.mark.parametrize("file", ["bundle.tar", "bundle.tgz", "bundle.tar.gz"])
+def test_a_bundle_in_its_own_folder(tmp_path: Path, file: str) -> None:
+    """Where a folder holds nothing else to read, its archives are what is meant."""
+    (tmp_path / "saved").mkdir()
+    (tmp_path / "saved" / file).write_bytes(BUNDLE if file.endswith(".tar") else gzip.compress(BUNDLE))
+
+    assert names(load_files([tmp_path])) == ["a", "y"]
+
+
+def test_an_archive_beside_files_is_left_alone(tmp_path: Path) -> None:
+    """A chart beside the objects is none of them."""
+    (tmp_path / "chart.tgz").write_bytes(gzip.compress(BUNDLE))
+    (tmp_path / "pods.json").write_bytes(pod("b"))
+
+    assert names(load_files([tmp_path])) == ["b"]
+
+
+@pytest.mark.parametrize("folder", [True, False], ids=["unpacked", "packed"])
+def test_what_sosreport_names_after_a_command(tmp_path: Path, folder: bool) -> None:
+    """It has no suffix, and tells in its name what it holds."""
+    files = {"kubectl_get_-o_json_--namespace_x_pods": pod("a"), "kubectl_describe_--namespace_x_pods": b"Name: b"}
+    if folder:
+        for name, data in files.items():
+            (tmp_path / name).write_bytes(data)
+    else:
+        (tmp_path / "sos.tar").write_bytes(tar(**files))
+
+    loaded = load_files([tmp_path])
+
+    assert (names(loaded), problems(loaded)) == (["a"], [])
+
+
 def test_standard_input() -> None:
     """A pipe has no name that could tell."""
     assert names(load_files(["-"], io.BytesIO(gzip.compress(BUNDLE)))) == ["a", "y"]

@@ -185,7 +185,7 @@ async def test_what_fails_is_tried_again_soon_and_counted(
 async def test_without_an_address_nobody_is_told_and_doctor_says_so() -> None:
     """In words, because this is what people forget."""
     heart = beating("")
-    await asyncio.wait_for(heart.run(), 1)
+    await asyncio.wait_for(heart.run(), 30)
 
     assert heart.status().configured is False
     assert "Nobody would notice if Sevenhop died" in heart.status().text

@@ -22,7 +22,7 @@ from sevenhop.channels.channel import (
     RetryableDeliveryError,
     UncertainDeliveryError,
 )
-from sevenhop.channels.pagerduty.event import Step, dedup_key_of, event_of, gist_of, step_of
+from sevenhop.channels.pagerduty.event import Step, dedup_key_of, event_of, gist_of, is_acknowledged, step_of
 from sevenhop.channels.pagerduty.settings import PagerDutySettings
 from sevenhop.channels.retry_after import retry_after_s
 from sevenhop.channels.spec import Clock
@@ -76,6 +76,11 @@ class PagerDutyChannel:
             # An acknowledge of what PagerDuty does not know is dropped there.  Not so before a resolve: after an
             # attempt in doubt it may be resolved there already, and a trigger would open it again and wake somebody.
             await self._send(event_of(notify, Step.TRIGGER, key))
+        if step is Step.TRIGGER and sent is not None and is_acknowledged(sent.gist):
+            if not notify.anew:
+                return Delivery(reference=str(sent))  # a quiet edit: whoever approved attends to it still
+            # It was acknowledged for a run that has not helped, and a trigger of what is acknowledged wakes nobody.
+            await self._send(event_of(notify, Step.RESOLVE, key))
         await self._send(event_of(notify, step, key))
         return Delivery(reference=str(_Sent(dedup_key_of(notify), _print(key), gist)))
 

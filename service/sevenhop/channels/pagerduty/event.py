@@ -49,6 +49,11 @@ def step_of(message: Message) -> Step:
     return Step.TRIGGER
 
 
+def is_acknowledged(gist: str) -> bool:
+    """Whether this is the digest of an acknowledge of ours."""
+    return gist == _digest([Step.ACKNOWLEDGE])
+
+
 def gist_of(notify: Notify) -> str:
     """Digest of what is worth another event: the rest of a quiet edit would only fill PagerDuty's log."""
     message = notify.message
@@ -57,6 +62,10 @@ def gist_of(notify: Notify) -> str:
     if step is Step.TRIGGER:  # the others say nothing but themselves
         plan = [message.plan.plan_id, message.plan.state] if message.plan is not None else None
         gist += [message.severity, message.title.partition(" · ")[0], plan]
+    return _digest(gist)
+
+
+def _digest(gist: list[object]) -> str:
     return sha256(json.dumps(gist).encode()).hexdigest()[:12]
 
 

@@ -23,7 +23,10 @@ def details_view(message: Message) -> dict[str, Any]:
     texts = [f"*{literal(line.label)}*  {literal(line.text)}" for line in message.lines if plain(line.text)]
     texts += [literal(detail) for detail in message.details if plain(detail)]
     blocks: list[dict[str, Any]] = [
-        {"type": "header", "text": {"type": "plain_text", "text": plain(message.title)[:150] or "Incident"}}
+        {
+            "type": "header",
+            "text": {"type": "plain_text", "text": plain(message.title)[:150] or "Incident", "emoji": False},
+        }
     ]
     room = MAX_VIEW
     for text in texts:

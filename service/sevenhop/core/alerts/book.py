@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from heapq import heapify, heappop, heappush
-from operator import is_
 
 import msgspec
 
@@ -13,10 +11,9 @@ from sevenhop.core.alerts.alert import Alert, AlertChanged, AlertState, ChangeRe
 from sevenhop.core.alerts.digest import COUNT, Digest, digest_rule, digest_subject, is_digest
 from sevenhop.core.alerts.history import AlertKey, Histories
 from sevenhop.core.alerts.rule import Evaluation, Rule, Verdict
+from sevenhop.core.alerts.standing import BrokenRule, StandingAlerts
 from sevenhop.core.alerts.step import (
-    LONGEST_BLIND_WAIT,
     as_loaded,
-    due,
     elapse,
     ended,
     frozen,
@@ -24,16 +21,12 @@ from sevenhop.core.alerts.step import (
     resumed,
     step,
 )
-from sevenhop.core.facts.schema import Facts, FactValue, Unknown
+from sevenhop.core.alerts.watched_facts import Seen, WatchedFacts
+from sevenhop.core.facts.schema import Facts
 from sevenhop.core.subject import Subject, SubjectKind
 
 MOST_AT_ONCE = 20
 """A rule that is new in a running service and true of more subjects than this is told as one digest."""
-
-_STALE_WAKES = 1_000
-_MOST_KINDS = 4_096
-
-_Seen = list[FactValue | Unknown | None]
 
 
 class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,42 +45,6 @@ class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
     demoted: tuple[tuple[str, int], ...] = ()
 
 
-class BrokenRule(msgspec.Struct, frozen=True):
-    """A rule whose expression fails although every fact is there."""
-
-    rule_id: str
-    subjects: int
-    example: Subject
-    error: str
-
-
-class _Plan:
-    """The rules of one kind of subject, and which of its names they look at."""
-
-    def __init__(self, rules: Iterable[Rule]) -> None:
-        self.rules = tuple(rules)
-        watched: dict[str, list[Rule]] = {}
-        for rule in self.rules:
-            for name in rule.reads | ({rule.since} if rule.since else set()):
-                watched.setdefault(name, []).append(rule)
-        self.names = tuple(sorted(watched))
-        self._by_position = tuple(tuple(watched[name]) for name in self.names)
-        self._by_positions: dict[tuple[int, ...], tuple[Rule, ...]] = {}  # most changes are of a few kinds
-
-    def affected(self, before: _Seen | None, after: _Seen) -> Iterable[Rule]:
-        if before is None:
-            return self.rules
-        other = [at for at, same in enumerate(map(is_, before, after)) if not same]
-        moved = tuple([at for at in other if before[at] != after[at]])
-        found = self._by_positions.get(moved)
-        if found is None:
-            hit = {rule.id: rule for at in moved for rule in self._by_position[at]}
-            if len(self._by_positions) >= _MOST_KINDS:
-                self._by_positions.clear()
-            found = self._by_positions[moved] = tuple(hit.values())
-        return found
-
-
 class AlertBook:
     """
     The alerts of one cluster.
@@ -103,16 +60,10 @@ class AlertBook:
         self.cluster = cluster
         self.most_at_once = most_at_once
         self.histories = Histories()
-        self._alerts: dict[AlertKey, Alert] = {}
-        self._active: dict[Subject, set[str]] = {}
-        self._seen: dict[Subject, _Seen] = {}
-        self._broken: dict[AlertKey, str] = {}
-        self._unresumed: set[AlertKey] = set()
+        self._standing = StandingAlerts()
+        self._seen: dict[Subject, Seen] = {}
         self._digests: dict[str, Digest] = {}
-        self._wake: list[tuple[datetime, str, Subject]] = []
-        self._appointed: dict[AlertKey, datetime] = {}  # the entry of `_wake` that counts
         self._now: datetime | None = None
-        self._loaded_at: datetime | None = None
         self._take(rules)
 
     @property
@@ -128,14 +79,7 @@ class AlertBook:
     @property
     def next_wake(self) -> datetime | None:
         """When `tick` has something to do even if nothing happens; None if never."""
-        while self._wake:
-            at, rule_id, subject = self._wake[0]
-            if self._due((rule_id, subject)) == at:
-                return at
-            heappop(self._wake)  # an earlier appointment, changed since
-            if self._appointed.get((rule_id, subject)) == at:
-                del self._appointed[(rule_id, subject)]
-        return None
+        return self._standing.next_wake
 
     def evaluate(self, changed: Mapping[Subject, Facts], gone: Iterable[Subject], now: datetime) -> list[AlertChanged]:
         """
@@ -203,7 +147,7 @@ class AlertBook:
         Args:
             down_since: The last moment that the store knows of; without it, each alert's last confirmation.
         """
-        now = self._loaded_at = self._advance(now)
+        now = self._standing.loaded_at = self._advance(now)
         changes: list[AlertChanged] = []
         for alert in alerts:
             if alert.state is AlertState.INACTIVE:
@@ -220,21 +164,21 @@ class AlertBook:
                 count = alert.values.get(COUNT, 0)
                 self._digests[alert.rule_id] = Digest(count if isinstance(count, int) else 0, now)
             start = down_since or alert.confirmed_at or alert.since
-            self._keep(key, as_loaded(alert, min(start, now)))
-            self._unresumed.add(key)
+            self._standing.put(as_loaded(alert, min(start, now)))
+            self._standing.unresumed.add(key)
         return changes
 
     def snapshot(self) -> list[Alert]:
         """Every alert that is not inactive, ordered by rule and subject."""
-        return [self._alerts[key] for key in sorted(self._alerts)]
+        return [self._standing.alerts[key] for key in sorted(self._standing.alerts)]
 
     def has_active(self) -> bool:
         """Whether any alert is not inactive."""
-        return bool(self._alerts)
+        return bool(self._standing.alerts)
 
     def alert(self, rule_id: str, subject: Subject) -> Alert | None:
         """None while inactive."""
-        return self._alerts.get((rule_id, subject))
+        return self._standing.alerts.get((rule_id, subject))
 
     def subjects(self) -> set[Subject]:
         """
@@ -242,18 +186,11 @@ class AlertBook:
 
         Those that the inventory does not know once their kind is synced went away while nobody looked: `gone`.
         """
-        return {subject for subject in self._active if not is_digest(subject)}
+        return {subject for subject in self._standing.active if not is_digest(subject)}
 
     def broken(self) -> list[BrokenRule]:
         """Rules that fail at run time, for the alert about ourselves."""
-        found: dict[str, BrokenRule] = {}
-        for (rule_id, subject), error in sorted(self._broken.items()):
-            known = found.get(rule_id)
-            if known is None:
-                found[rule_id] = BrokenRule(rule_id, 1, subject, error)
-            else:
-                found[rule_id] = BrokenRule(rule_id, known.subjects + 1, known.example, known.error)
-        return list(found.values())
+        return self._standing.broken_rules()
 
     def demoted(self) -> dict[str, int]:
         """Rules that are told as one digest → number of subjects that they are true of."""
@@ -261,12 +198,12 @@ class AlertBook:
 
     def _take(self, rules: Iterable[Rule]) -> None:
         rules = tuple(rules)
-        self._rules = {rule.id: rule for rule in rules if rule.enabled}
+        self._rules = self._standing.rules = {rule.id: rule for rule in rules if rule.enabled}
         self._off = tuple(sorted((rule for rule in rules if not rule.enabled), key=lambda rule: rule.id))
         kinds: dict[SubjectKind, list[Rule]] = {}
         for rule in self._rules.values():
             kinds.setdefault(rule.subject, []).append(rule)
-        self._plans = {kind: _Plan(of_kind) for kind, of_kind in kinds.items()}
+        self._watched = {kind: WatchedFacts(of_kind) for kind, of_kind in kinds.items()}
 
     def _advance(self, now: datetime) -> datetime:
         if self._now is None or now > self._now:
@@ -274,25 +211,25 @@ class AlertBook:
         return self._now
 
     def _look(self, subject: Subject, facts: Facts, changes: list[AlertChanged], now: datetime) -> None:
-        plan = self._plans.get(subject.kind)
-        if plan is None:
+        watched, standing = self._watched.get(subject.kind), self._standing
+        if watched is None:
             return
         get = facts.get
-        after: _Seen = [get(name) for name in plan.names]
-        affected = plan.affected(self._seen.get(subject), after)
+        after: Seen = [get(name) for name in watched.names]
+        affected = watched.affected(self._seen.get(subject), after)
         self._seen[subject] = after
-        is_quiet = subject not in self._active and not self._digests and not self._broken
+        is_quiet = subject not in standing.active and not self._digests and not standing.broken
         for rule in affected:
             found = rule.evaluate(facts)
             if is_quiet and found.verdict is Verdict.FALSE:
                 continue  # as nearly always: there is nothing that could end
             self._step(rule, subject, facts, found, changes, now)
-        if subject not in self._active:
+        if subject not in standing.active:
             return
         stepped = {rule.id for rule in affected}
-        for rule_id in sorted(self._active[subject] - stepped):
+        for rule_id in sorted(standing.active[subject] - stepped):
             rule = self._rules[rule_id]
-            if looks_different(self._alerts[(rule_id, subject)], rule, facts):
+            if looks_different(standing.alerts[(rule_id, subject)], rule, facts):
                 self._step(rule, subject, facts, rule.evaluate(facts), changes, now)
 
     def _step(
@@ -301,44 +238,43 @@ class AlertBook:
         if rule.id in self._digests:
             self._digests[rule.id].note(subject, found.verdict)
             return
-        key = (rule.id, subject)
-        alert = self._alerts.get(key)
+        key, standing = (rule.id, subject), self._standing
+        alert = standing.alerts.get(key)
         if found.verdict is Verdict.BROKEN:
             self._break(key, alert, found.error, changes, now)
             return
-        if self._broken:
-            self._broken.pop(key, None)
+        if standing.broken:
+            standing.broken.pop(key, None)
         if alert is None and found.verdict is not Verdict.TRUE:
             return
-        if alert is not None and key in self._unresumed and found.verdict is not Verdict.UNKNOWN:
-            self._unresumed.discard(key)
+        if alert is not None and key in standing.unresumed and found.verdict is not Verdict.UNKNOWN:
+            standing.unresumed.discard(key)
             alert = resumed(alert, rule, facts)
-        self._apply(key, alert, step(alert, rule, subject, self.cluster, found, facts, now), changes, now)
+        self._apply(alert, step(alert, rule, subject, self.cluster, found, facts, now), changes, now)
 
     def _step_digests(self, now: datetime) -> list[AlertChanged]:
         changes: list[AlertChanged] = []
         for rule_id, digest in sorted(self._digests.items()):
             subject = digest_subject(rule_id)
             key = (rule_id, subject)
-            alert, found = self._alerts.get(key), digest.evaluation(now)
+            alert, found = self._standing.alerts.get(key), digest.evaluation(now)
             rule = digest_rule(self._rules[rule_id])
-            self._unresumed.discard(key)
-            self._apply(key, alert, step(alert, rule, subject, self.cluster, found, digest.facts(), now), changes, now)
-            if found.verdict is Verdict.FALSE and key not in self._alerts:
+            self._standing.unresumed.discard(key)
+            self._apply(alert, step(alert, rule, subject, self.cluster, found, digest.facts(), now), changes, now)
+            if found.verdict is Verdict.FALSE and key not in self._standing.alerts:
                 del self._digests[rule_id]  # from here on the rule speaks of each subject
         return changes
 
     def _break(
         self, key: AlertKey, alert: Alert | None, error: str, changes: list[AlertChanged], now: datetime
     ) -> None:
-        is_new = key not in self._broken
-        self._broken[key] = error
+        is_new = key not in self._standing.broken
+        self._standing.broken[key] = error
         if alert is not None and is_new:
-            self._apply(key, alert, (frozen(alert, error, now), ChangeReason.RULE_BROKEN), changes, now)
+            self._apply(alert, (frozen(alert, error, now), ChangeReason.RULE_BROKEN), changes, now)
 
     def _apply(
         self,
-        key: AlertKey,
         alert: Alert | None,
         change: tuple[Alert, ChangeReason] | None,
         changes: list[AlertChanged],
@@ -347,75 +283,39 @@ class AlertBook:
         if change is not None:
             self._tell(*change, AlertState.INACTIVE if alert is None else alert.state, changes, now)
         elif alert is not None:
-            self._keep(key, alert)
+            self._standing.put(alert)
 
     def _tell(
         self, alert: Alert, reason: ChangeReason, was: AlertState, changes: list[AlertChanged], at: datetime
     ) -> None:
-        key = (alert.rule_id, alert.subject)
-        if alert.state is AlertState.INACTIVE:
-            self._drop(key)
-        else:
-            self._keep(key, alert)
+        self._standing.put(alert)
         change = AlertChanged(alert=alert, was=was, reason=reason, at=at)
         self.histories.note(change)
         changes.append(change)
 
-    def _keep(self, key: AlertKey, alert: Alert) -> None:
-        self._alerts[key] = alert
-        self._active.setdefault(alert.subject, set()).add(alert.rule_id)
-        at = self._due(key)
-        if at is not None and self._appointed.get(key) != at:
-            self._appointed[key] = at
-            heappush(self._wake, (at, *key))
-            if len(self._wake) > _STALE_WAKES + 2 * len(self._alerts):
-                self._wake = [(when, *which) for which, when in self._appointed.items()]
-                heapify(self._wake)
-
-    def _drop(self, key: AlertKey) -> None:
-        self._alerts.pop(key, None)
-        self._broken.pop(key, None)
-        self._appointed.pop(key, None)
-        self._unresumed.discard(key)
-        rule_id, subject = key
-        if subject in self._active:
-            self._active[subject].discard(rule_id)
-            if not self._active[subject]:
-                del self._active[subject]
-
-    def _due(self, key: AlertKey) -> datetime | None:
-        alert, rule = self._alerts.get(key), self._rules.get(key[0])
-        if alert is None or rule is None or key in self._broken:
-            return None
-        if key in self._unresumed and self._loaded_at is not None and alert.state is AlertState.PENDING:
-            return self._loaded_at + max(rule.hold, LONGEST_BLIND_WAIT)  # downtime is not time in which we looked
-        return due(alert, rule)
-
     def _elapse(self, now: datetime, *, inclusive: bool) -> list[AlertChanged]:
         changes: list[AlertChanged] = []
-        while (at := self.next_wake) is not None and (at < now or (inclusive and at == now)):
-            _, rule_id, subject = heappop(self._wake)
-            del self._appointed[(rule_id, subject)]
-            alert = self._alerts[(rule_id, subject)]
+        while (found := self._standing.pop_due(now, inclusive=inclusive)) is not None:
+            at, alert = found
             self._tell(*elapse(alert, at), alert.state, changes, at)
         return changes
 
     def _forget(self, subject: Subject, changes: list[AlertChanged], now: datetime) -> None:
         self._seen.pop(subject, None)
-        for rule_id in sorted(self._active.get(subject, ())):
-            alert = self._alerts[(rule_id, subject)]
+        for rule_id in sorted(self._standing.active.get(subject, ())):
+            alert = self._standing.alerts[(rule_id, subject)]
             self._tell(*ended(alert, ChangeReason.SUBJECT_GONE), alert.state, changes, now)
-        for key in [key for key in self._broken if key[1] == subject]:
-            del self._broken[key]
+        for key in [key for key in self._standing.broken if key[1] == subject]:
+            del self._standing.broken[key]
         for digest in self._digests.values():
             digest.forget(subject)
 
     def _end_rule(self, rule_id: str, reason: ChangeReason, changes: list[AlertChanged], now: datetime) -> None:
-        for key in sorted(key for key in self._alerts if key[0] == rule_id):
-            alert = self._alerts[key]
+        for key in sorted(key for key in self._standing.alerts if key[0] == rule_id):
+            alert = self._standing.alerts[key]
             self._tell(*ended(alert, reason), alert.state, changes, now)
-        for key in [key for key in self._broken if key[0] == rule_id]:
-            del self._broken[key]
+        for key in [key for key in self._standing.broken if key[0] == rule_id]:
+            del self._standing.broken[key]
         if rule_id not in self._rules:
             self._digests.pop(rule_id, None)
 
@@ -428,7 +328,7 @@ class AlertBook:
                 subject
                 for subject, facts in current.items()
                 if subject.kind is rule.subject
-                and (rule_id, subject) not in self._alerts
+                and (rule_id, subject) not in self._standing.alerts
                 and rule.evaluate(facts).verdict is Verdict.TRUE
             ]
             if len(fresh) > self.most_at_once:
@@ -439,7 +339,7 @@ class AlertBook:
     def _retell(self, before: Mapping[str, Rule], now: datetime) -> list[AlertChanged]:
         """Firing alerts whose rule only says it in other words now: the message is to be written again."""
         changes: list[AlertChanged] = []
-        for (rule_id, _), alert in sorted(self._alerts.items()):
+        for (rule_id, _), alert in sorted(self._standing.alerts.items()):
             old, new = before.get(rule_id), self._rules[rule_id]
             if alert.state is AlertState.FIRING and old is not None and _words(old) != _words(new):
                 self._tell(alert, ChangeReason.RULE_CHANGED, alert.state, changes, now)

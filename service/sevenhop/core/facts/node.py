@@ -8,9 +8,9 @@ from functools import partial
 import msgspec
 
 from sevenhop.core.facts.schema import Facts, FactSpec, FactType, Unknown, UnknownReason
+from sevenhop.core.inventory.advertised import devices, is_ready
 from sevenhop.core.inventory.dra import NodeDevices
 from sevenhop.core.inventory.history import SeenGpus
-from sevenhop.core.inventory.ledger import devices, is_ready
 from sevenhop.core.inventory.products import is_gpu_resource
 from sevenhop.core.inventory.rows import PodRow
 from sevenhop.core.objects.cluster import Node

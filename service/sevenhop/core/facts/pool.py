@@ -41,8 +41,9 @@ SPECS: tuple[FactSpec, ...] = (
         type=FactType.INT,
         unit="GPUs",
         doc="GPUs that pending pods of inference workloads ask of this pool where GPUs are what keeps them: they are "
-        "taken, split over nodes, bad, not offered, or on their way. Who waits for a cordoned node, a quota, a gate, a "
-        "volume or its own rollout is not among them.",
+        "taken, split over nodes, bad, not offered, or on their way; by claims as well. Who waits for a cordoned node, "
+        "a quota, a gate, a volume or its own rollout is not among them.",
+        unknown_when="nodes or pods cannot be seen, or how many a claim takes hangs on the node (no_source)",
     ),
     _row(
         name="pool.waiting_on_repair",
@@ -90,7 +91,7 @@ NO_AGENT = Unknown(UnknownReason.NO_SOURCE, "gpu agent")
 def derive(
     sums: Sums | None,
     *,
-    waiting_gpus: int,
+    waiting_gpus: int | Unknown,
     waiting_on_repair: int = 0,
     waiting_tier: str,
     reclaimable: int,
@@ -103,6 +104,7 @@ def derive(
 
     Args:
         sums: None for a product that pods wait for and no node has.
+        waiting_gpus: Unknown where a pod asks for as many as a node has, and nodes differ.
         bad_ratio: Of its GPUs, as `gpu_watch` counts.
         unknown: Why nodes or pods cannot be seen; all that is counted from them is then this.
     """

@@ -167,17 +167,6 @@ DEVICE_CAUSES: dict[str, Cause] = table(
         ("Restart the device plugin's pod; the pod is retried.",),
     ),
     Cause(
-        "device-plugin-allocate",
-        _D,
-        Category.DEVICE,
-        "The kubelet has no healthy free device, although the scheduler saw one.",
-        (
-            "Check the device plugin's pod and the node's allocatable devices.",
-            "Look for an XID in the same minutes.",
-            "Delete the failed pod: it never retries.",
-        ),
-    ),
-    Cause(
         "device-out-of-resource",
         _D,
         Category.DEVICE,
@@ -191,8 +180,19 @@ DEVICE_CAUSES: dict[str, Cause] = table(
         "device-topology",
         _D,
         Category.DEVICE,
-        "The kubelet cannot give the devices from one NUMA node.",
+        "The kubelet cannot give devices, CPUs and memory as its NUMA policies ask.",
         ("Ask for fewer CPUs per device, or relax the topology manager's policy.",),
+    ),
+    Cause(
+        "device-plugin-allocate",
+        _D,
+        Category.DEVICE,
+        "The kubelet has no healthy free device, although the scheduler saw one.",
+        (
+            "Check the device plugin's pod and the node's allocatable devices.",
+            "Look for an XID in the same minutes.",
+            "Delete the failed pod: it never retries.",
+        ),
     ),
     Cause(
         "dra-driver-missing",

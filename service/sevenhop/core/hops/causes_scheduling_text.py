@@ -100,6 +100,13 @@ SCHEDULING_TEXT_CAUSES: dict[str, Cause] = table(
         ("Lower the request that binds on the nodes with free GPUs.", _READ_NODES),
     ),
     Cause(
+        "no-nodes",
+        _S,
+        Category.RESOURCE,
+        "The cluster has no node at all.",
+        ("Look at the node pools and their autoscaler: no node has joined.",),
+    ),
+    Cause(
         "resource-unnamed",
         _S,
         Category.RESOURCE,

@@ -182,6 +182,16 @@ STARTUP_CAUSES: dict[str, Cause] = table(
         ("Read the mount's answer in the event: server, path, credentials, permissions.",),
     ),
     Cause(
+        "volume-lost",
+        _P,
+        Category.RUNTIME,
+        "A volume that was mounted does not answer any more.",
+        (
+            "Look at the storage behind the volume, and at its driver's pod on the node.",
+            "Start the pod anew when it answers: a mount that was lost does not come back.",
+        ),
+    ),
+    Cause(
         "volume-mount-waiting",
         _P,
         Category.CONFIG,
@@ -232,6 +242,16 @@ STARTUP_CAUSES: dict[str, Cause] = table(
         ("Set `runAsUser`, or build the image for a numeric non-root user.",),
     ),
     Cause(
+        "process-limit",
+        _P,
+        Category.CONFIG,
+        "The program may not open more files, or start more threads and processes.",
+        (
+            "Raise the limit of open files (`ulimit -n`) in the image or the container runtime.",
+            "Raise the node's limit of processes per pod, or start fewer threads (`OMP_NUM_THREADS`).",
+        ),
+    ),
+    Cause(
         "hook-failed",
         _P,
         Category.CONFIG,
@@ -263,6 +283,13 @@ STARTUP_CAUSES: dict[str, Cause] = table(
         Category.RUNTIME,
         "The pod was evicted for the node's or its own ephemeral storage.",
         ("Put the model cache on a volume, and request ephemeral storage.",),
+    ),
+    Cause(
+        "node-disk-full",
+        _P,
+        Category.RUNTIME,
+        "The node's disk is full: its kubelet and container runtime cannot write.",
+        ("Free space on the node: images, logs and leftovers of evicted pods.", "Drain the node until it has room."),
     ),
     Cause(
         "evicted-memory",

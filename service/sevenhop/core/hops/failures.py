@@ -37,6 +37,7 @@ _UNEXPLAINED = frozenset(
     {"crash-loop-unexplained", "exit-code-unexplained", "container-creating", "init-waiting", "exited-unexpectedly"}
 )
 _SHOWN_CLUES = 4
+_STAGES = frozenset({"ContainerCreating", "PodInitializing", "CrashLoopBackOff"})
 
 _MODEL_FLAG = re.compile(
     r"^--?(?:model|model[-_](?:path|id|name|dir|repo)|m|checkpoint|repo[-_]id)(?:=(?P<value>.+))?$"
@@ -121,6 +122,9 @@ def _unexplained(pod: Pod, reason: NotWell) -> Diagnosis:
     row = CAUSES[slug]
     where = f" (container {container})" if container else ""
     meaning = row.meaning.rstrip(".")
+    said = _unread(pod)
+    if said:
+        meaning = f"The kubelet gives a reason that Sevenhop does not know: {said}"
     ready = condition(pod.status.conditions, "Ready")
     if ready and ready.reason == "ReadinessGatesNotReady":
         meaning = f"Every container is ready, and the pod waits for a readiness gate: {quote(ready.message)}"
@@ -130,9 +134,16 @@ def _unexplained(pod: Pod, reason: NotWell) -> Diagnosis:
         cause=slug,
         confidence=Confidence.UNKNOWN,
         summary=meaning + where,
-        evidence=(Evidence(f"pod/{pod.metadata.name}", f"phase {pod.status.phase or 'not stated'}, {reason}"),),
+        evidence=(Evidence(f"pod/{pod.metadata.name}", said or f"phase {pod.status.phase or 'not stated'}, {reason}"),),
         next_steps=row.next_steps,
     )
+
+
+def _unread(pod: Pod) -> str:
+    """What the kubelet says in its own words, where they are none that tell only of a stage; empty if it says none."""
+    waiting = (s.state.waiting for s in (*pod.status.init_container_statuses, *pod.status.container_statuses))
+    texts = [(pod.status.reason, pod.status.message), *((w.reason, w.message) for w in waiting if w)]
+    return next((quote(": ".join(filter(None, text))) for text in texts if text[0] not in _STAGES and any(text)), "")
 
 
 def _fallback(pod: Pod, reason: NotWell) -> tuple[str, str]:
@@ -175,10 +186,16 @@ def _diagnosis(pod: Pod, slug: str, best: Clue, clues: Sequence[Clue]) -> Diagno
         category=row.category,
         cause=slug,
         confidence=confidence,
-        summary=f"{row.meaning.rstrip('.')}{place}: {where}: {failure.line}",
+        # An Event's reason is in its source already.
+        summary=f"{row.meaning.rstrip('.')}{place}: {where}: {failure.line.removeprefix(_reason_of(best.source))}",
         evidence=_evidence(clues),
         next_steps=steps,
     )
+
+
+def _reason_of(source: str) -> str:
+    """``event FailedMount`` to ``FailedMount: ``; empty for another source."""
+    return f"{source.removeprefix('event ')}: " if source.startswith("event ") else ""
 
 
 def _evidence(clues: Sequence[Clue]) -> tuple[Evidence, ...]:

@@ -13,11 +13,12 @@ WORDS: tuple[Words, ...] = (
             "fallen off the bus",
             "gpu_is_lost",
             "unable to determine the device handle for gpu",
+            r"\w*error_device_lost\b",
         ),
     ),
     Words(
         "gpu-lost",
-        (r"\bxid(?: \(pci[^)]*\))?:? ?79\b",),
+        (r"\bxid(?: \(pci[^)]*\))?[:=]? ?79\b",),
     ),
     Words(
         "gpu-ecc",
@@ -31,17 +32,18 @@ WORDS: tuple[Words, ...] = (
     ),
     Words(
         "gpu-ecc",
-        (r"\bxid(?: \(pci[^)]*\))?:? ?(?:48|63|64|94|95)\b",),
+        (r"\bxid(?: \(pci[^)]*\))?[:=]? ?(?:48|63|64|94|95)\b",),
     ),
     Words(
         "gpu-xid-consequence",
-        (r"\bxid(?: \(pci[^)]*\))?:? ?(?:43|45)\b",),
+        (r"\bxid(?: \(pci[^)]*\))?[:=]? ?(?:43|45)\b",),
     ),
     Words(
         "gpu-xid",
         (
             r"\bnvrm: xid\b",
             r"\bxid \(pci",
+            r"\bxidcriticalerror\b",
             "uncorrectable nvlink error",
         ),
     ),
@@ -49,7 +51,8 @@ WORDS: tuple[Words, ...] = (
         "driver-library-mismatch",
         (
             "driver/library version mismatch",
-            "lib_rm_version_mismatch",
+            "lib_?rm_?version_?mismatch",
+            "nvml/rm version mismatch",
         ),
     ),
     Words(
@@ -57,7 +60,7 @@ WORDS: tuple[Words, ...] = (
         (
             r"error 802\b",
             "system not yet initialized",
-            "systemnotready",
+            "system_?not_?ready",
             "fabric ?manager.{0,40}(?:not|fail)",
         ),
     ),
@@ -91,6 +94,7 @@ WORDS: tuple[Words, ...] = (
             "devices? unavailable: exclusive",
             "tpu is already in use",
             "libtpu.{0,40}already in use",
+            "(?:tpu|/dev/(?:vfio|accel)).{0,160}device or resource busy",
             "device acquire failed",
             r"neuron ?core\(s\) not available",
         ),
@@ -107,11 +111,13 @@ WORDS: tuple[Words, ...] = (
         "runtimeclass-missing",
         (
             r"no runtime for \S+ is configured",
+            "unknown or invalid runtime name",
             "unable to get oci runtime",
             "unknown runtime(?: specified| handler)",
             r"runtime ?handler \S+ (?:is )?not (?:supported|found|configured)",
             "failed to get sandbox runtime",
             "failed to find runtime handler",
+            r"nvidia-container-(?:runtime|cli|toolkit)[\w.-]*\W{1,3}(?:executable file not found|no such file|stat )",
             "invoking the nvidia container runtime hook directly",
         ),
     ),
@@ -127,8 +133,8 @@ WORDS: tuple[Words, ...] = (
     Words(
         "device-gone",
         (
-            "nvidia-container-cli.{0,40}device error",
-            r"unknown device\b",
+            "nvidia-container-cli.{0,40}device error(?!: no-gpu-has)",
+            r"(?<!-to-run: )unknown device\b",
             r"no such device\b",
             "/dev/nvidia.{0,40}(?:not found|does not exist|no such)",
         ),
@@ -149,7 +155,8 @@ WORDS: tuple[Words, ...] = (
             "nvidia-container-cli: (?:mount|ldcache|container|permission|detection) error",
             "nvml: driver not loaded",
             "driver_not_loaded",
-            r"cudagetdevicecount\(\).{0,200}error 999\b",
+            r"cudagetdevicecount\(\).{0,200}error (?:3|999)\b",
+            r"\baclrtsetdevice\b.{0,80}error code",
         ),
     ),
     # hop discovery.  Sources: kubelet's device manager and DRA manager, device plugins.
@@ -159,6 +166,9 @@ WORDS: tuple[Words, ...] = (
             "(?:could not|failed to|unable to|cannot) (?:load|open|find)[^.]{0,30}nvml",
             r"nvidia-container-cli.{0,80}load library failed",
             "did you set the docker default runtime to",
+            "did you configure the nvidia container toolkit",
+            "(?:could not|cannot|unable to|failed to) find libnvidia-ml",
+            "failed to (?:create|init\\w*) nvml.{0,60}library_?not_?found",
             r"could not select device driver \S* with capabilities",
             "detected non-nvml platform",
             r"no devices found\. waiting indefinitely",
@@ -172,6 +182,7 @@ WORDS: tuple[Words, ...] = (
             "failed to start plugin",
             "mps (?:control )?daemon.{0,60}(?:fail|error|not |unhealthy|timed out)",
             "error (?:starting|waiting for) mps",
+            "mps_?(?:connection_?failed|server_?not_?ready)",
             "device[- ]plugin.{0,40}(?:exited|failed to start|crashed)",
         ),
     ),
@@ -179,6 +190,7 @@ WORDS: tuple[Words, ...] = (
         "device-unhealthy",
         (
             "no healthy devices",
+            r"deviceunhealthy\b",
             "cannot allocate unhealthy devices",
             "device(?:s)? (?:is|are|marked) unhealthy",
         ),
@@ -188,7 +200,8 @@ WORDS: tuple[Words, ...] = (
         (
             r"v?gpu-?(?:cores|mem\w*|number)\S* requested",
             "no binding pod found",
-            "allocate failed.{0,80}not match",
+            "allocate failed.{0,120}not match",
+            r"no-gpu-has-\S+-to-run",
         ),
     ),
     Words(
@@ -197,7 +210,7 @@ WORDS: tuple[Words, ...] = (
             (
                 r"(?:allocate failed due to|unexpectedadmissionerror).{0,200}(?:code = unavailable|\beof\b|"
                 r"connection refused|connection reset|transport is clos|error reading from server|"
-                r"no such file or directory|broken pipe|deadlineexceeded|deadline exceeded)"
+                r"no such file or directory|broken pipe|deadlineexceeded|deadline exceeded|code = canceled)"
             ),
         ),
     ),
@@ -216,6 +229,8 @@ WORDS: tuple[Words, ...] = (
             "cannot be allocated with topology locality",
             "topology locality",
             "smtalignmenterror",
+            "not enough cpus available to satisfy request",
+            r"\[memorymanager\]",
         ),
     ),
     Words(

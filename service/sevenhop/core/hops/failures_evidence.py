@@ -13,6 +13,7 @@ from sevenhop.core.hops.failures_text import Context, FailureClass, classify_lin
 from sevenhop.core.hops.pods import has_failed, has_started
 from sevenhop.core.objects.cluster import Event
 from sevenhop.core.objects.pod import ContainerStatus, Pod, Terminated
+from sevenhop.core.placement.events_about import recency
 from sevenhop.core.words import counted
 
 
@@ -92,7 +93,7 @@ def clues_of_status(pod: Pod, events: Sequence[Event]) -> list[Clue]:
 def clues_of_events(pod: Pod, events: Sequence[Event]) -> list[Clue]:
     """From Events of the stage that the pod is in, the newest first."""
     relevant = [event for event in events if is_relevant(pod, event)]
-    relevant.sort(key=lambda event: event.last_seen.timestamp() if event.last_seen else 0.0, reverse=True)
+    relevant.sort(key=recency, reverse=True)
     clues = []
     for event in relevant:
         field = _FIELD_PATH.search(event.about.field_path)

@@ -12,6 +12,7 @@ MASK = "****"
 SHOWN_CHARS = 200
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_CURLED = {0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]+")
 
 # Longer than this is cut before masking, so that no line makes it slow; the remainder is never shown.
@@ -93,6 +94,16 @@ def quote(text: str, at: int = 0) -> str:
         start += 1
     shown = line[start : end - 1 if end < len(line) else end].strip()
     return ("…" if start else "") + shown + ("…" if end < len(line) else "")
+
+
+def as_printed(text: str) -> str:
+    """
+    Without what colours a terminal, and with the quotes that programs print; people's editors and chats curl them.
+
+    >>> as_printed("\\x1b[31mERROR\\x1b[0m can’t")
+    "ERROR can't"
+    """
+    return text if text.isascii() and "\x1b" not in text else _ANSI.sub("", text).translate(_CURLED)
 
 
 def _plain(text: str) -> str:

@@ -36,6 +36,7 @@ WORDS: tuple[Words, ...] = (
             "gcs to become available",
             "wait-gcs-ready",
             "failed to connect to gcs",
+            r"\bray\w*error\b.{0,200}failed to connect to all addresses",
             r"ray_head.{0,40}(?:not|unreachable)",
             "could not find any running ray instance",
             "gcsunavailable",
@@ -131,6 +132,9 @@ WORDS: tuple[Words, ...] = (
             "notreconciled",
             "ingressnotconfigured",
             "failed to (?:create|reconcile) (?:ingress|route|virtual ?service)",
+            "addressnotassigned",
+            "programmed ?[=:]? ?false",
+            "ingress (?:is )?not created",
         ),
     ),
 )

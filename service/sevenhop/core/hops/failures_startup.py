@@ -114,6 +114,7 @@ WORDS: tuple[Words, ...] = (
             "does not match (?:the )?digest",
             "filesystem layer verification failed",
             "invalid tar header",
+            "mismatched image rootfs and manifest layers",
         ),
         near=_PULL,
     ),
@@ -236,7 +237,7 @@ WORDS: tuple[Words, ...] = (
     Words(
         "volume-claim-missing",
         (
-            r"persistentvolumeclaim \"?[\w./-]+\"? not found",
+            r"persistentvolumeclaims? \"?[\w./-]+\"? not found",
             r"pvc \S+ not found",
         ),
     ),
@@ -266,6 +267,14 @@ WORDS: tuple[Words, ...] = (
             "stale file handle",
             r"error mounting \S+ to rootfs",
             "is not a shared(?: or slave)? mount",
+        ),
+    ),
+    Words(
+        "volume-lost",
+        (
+            # With the path: of a socket and of a terminal the kernel says the same.
+            r"(?:transport endpoint is not connected|input/output error|stale (?:nfs )?file handle): ?['\"]?/",
+            r"/\S+: (?:transport endpoint is not connected|input/output error)",
         ),
     ),
     Words(
@@ -335,6 +344,17 @@ WORDS: tuple[Words, ...] = (
         ),
     ),
     Words(
+        "process-limit",
+        (
+            "too many open files",
+            r"\berrno 24\b",
+            "can'?t start new thread",
+            r"pthread_create failed.{0,80}(?:resource temporarily unavailable|eagain|error 11)",
+            r"(?:fork|thread|spawn|process).{0,80}resource temporarily unavailable",
+            "failed to create new os thread",
+        ),
+    ),
+    Words(
         "hook-failed",
         (
             "failedpoststarthook",
@@ -353,6 +373,17 @@ WORDS: tuple[Words, ...] = (
             r"emptydir.{0,40}exceeds the limit",
             "diskpressure",
             "disk[- ]pressure",
+        ),
+    ),
+    Words(
+        # The kubelet's and the runtime's own files; images and models have rows of their own.
+        "node-disk-full",
+        (
+            (
+                r"(?:kubelet_internal_checkpoint|/var/lib/kubelet|/var/log|/run/containerd|/var/lib/containerd\S*meta|"
+                r"sandbox|checkpoint file|create (?:containerd )?(?:container|task)|shim task).{0,300}"
+                r"(?:no space left on device|disk quota exceeded)"
+            ),
         ),
     ),
     Words(
@@ -379,6 +410,8 @@ WORDS: tuple[Words, ...] = (
             "cannot allocate memory",
             r"defaultcpuallocator: (?:can'?t|not enough).*memory",
             "std::bad_alloc",
+            r"java\.lang\.outofmemoryerror",
+            "requires more system memory",
             r"numpy\.core\._exceptions\.\w*memoryerror",
             r"^\s*memoryerror\b",
         ),
@@ -462,6 +495,7 @@ WORDS: tuple[Words, ...] = (
             "invalid device ordinal",
             "nvidia-smi: (?:command )?not found",
             "no hip gpus",
+            r"^\W*no devices were found\W*$",
         ),
     ),
     Words(
@@ -528,6 +562,8 @@ WORDS: tuple[Words, ...] = (
             "unable to start container process",
             "context deadline exceeded.*container",
             "failed to reserve container name",
+            "error reserving ctr name",
+            "kubelet may be retrying requests that are timing out",
         ),
     ),
     Words(
@@ -541,7 +577,9 @@ WORDS: tuple[Words, ...] = (
             "undefined symbol",
             "version [`'](?:glibc|glibcxx)_",
             "packagenotfounderror",
+            r"attributeerror: module '[\w.]+' has no attribute",
             r"failed to import \S+ because of the following error",
+            r"\b(?:nixl|lmcache|mooncake|deep_?ep|flash_?attn|flash_?infer) is not (?:available|installed)",
             "symbol lookup error",
         ),
     ),
@@ -566,6 +604,10 @@ WORDS: tuple[Words, ...] = (
             "predicate tainttoleration failed",
             "^tainttoleration: ",
         ),
+    ),
+    Words(
+        "volume-limit",
+        ("volume ?attachment ?limit ?exceeded",),
     ),
     Words(
         "host-port",
@@ -633,9 +675,9 @@ WORDS: tuple[Words, ...] = (
         "discovery-store-unreachable",
         (
             r"unable to create lease\b.{0,60}etcd",
-            r"failed to connect to (?:nats|etcd)\b",
-            r"\b(?:nats|etcd)\b.{0,80}(?:connection refused|transport error|deadline ?exceeded|timed? ?out)",
-            r"(?:connection refused|transport error|deadline ?exceeded|timed? ?out).{0,80}\b(?:nats|etcd)\b",
+            r"(?:failed to|could not) connect to (?:nats|etcd|redis)\b",
+            r"\b(?:nats|etcd|redis)\b.{0,80}(?:connection refused|transport error|deadline ?exceeded|timed? ?out)",
+            r"(?:connection refused|transport error|deadline ?exceeded|timed? ?out).{0,80}\b(?:nats|etcd|redis)\b",
         ),
     ),
     Words(
@@ -647,6 +689,7 @@ WORDS: tuple[Words, ...] = (
             "could not resolve host",
             "nodename nor servname",
             "name does not resolve",
+            "unable to resolve host",
         ),
     ),
     Words(

@@ -16,7 +16,8 @@ import msgspec
 
 from sevenhop.core.hops import failures_device, failures_model, failures_serving, failures_startup
 from sevenhop.core.hops.causes import CAUSES, Cause
-from sevenhop.core.hops.failures_quote import quote
+from sevenhop.core.hops.diagnosis import Category
+from sevenhop.core.hops.failures_quote import as_printed, quote
 from sevenhop.core.hops.failures_words import Matcher
 from sevenhop.core.hops.scheduler_text import classify_scheduler_message
 from sevenhop.core.subject import HOPS
@@ -122,7 +123,18 @@ _NO_FAILURE = re.compile(
     r"|\bUnable to register cu\w+ factory"
     r"|\bfailed call to cuInit\b|\bCannot use FA version \d|\bFailed to import from amdsmi\b"
     r"|\bdestroy_process_group\(\) was not called\b|\bFailed to send usage data\b"
+    # Asked for a file that need not be there; what is missing has a line of its own.
+    r"|\bHTTP Request: (?:GET|HEAD) \S{1,500} \"HTTP/"
+    # Answers to requests: it serves.
+    r"|\bThe model `[^`]{0,300}` does not exist|\"object\":\s*\"error\""
+    r"|\b(?:openai|litellm|anthropic)\.(?:\w+\.)?\w+Error\b|\" [45]\d\d (?:Unauthorized|Forbidden|Not Found)\b"
 )
+_SHIPPED = re.compile(
+    # kubectl logs --prefix and --timestamps; the runtime's own files; docker's, with the line inside.
+    r"^(?:\[pod/[^\]]{1,300}\]\s*)?(?:\d{4}-\d\d-\d\dT[\d:.]{8,20}Z (?:std(?:out|err) [FP] )?|\s*\{\"log\":\s*\")?"
+)
+"""What is put before a line on its way."""
+
 _KERNEL_LIMIT = re.compile(r"cgroup|inotify|fsnotify", re.IGNORECASE)
 """The kernel says "no space left on device" of these too, and means no disk."""
 
@@ -149,7 +161,7 @@ def classify_text(text: str, *, context: Context = Context.LOG) -> FailureClass 
 
 def classify_lines(text: str, *, context: Context) -> list[FailureClass]:
     """Every line that says something, each with its best explanation, in the order of the text."""
-    lines = text[:_MAX_CHARS].splitlines()[:_MAX_LINES]
+    lines = as_printed(text[:_MAX_CHARS]).splitlines()[:_MAX_LINES]
     found = [match for line in lines if (match := _classify_line(line, context))]
     if not found and len(lines) > 1:
         # A sentence that was wrapped.
@@ -175,6 +187,8 @@ def classify_logs(lines: Sequence[str]) -> list[FailureClass]:
 @lru_cache(maxsize=2048)  # what fails says the same again with every update of it
 def _classify_line(line: str, context: Context) -> FailureClass | None:
     line = line[:_MAX_LINE_CHARS]
+    if context in _OF_CONTAINERS:
+        line = _SHIPPED.sub("", line)
     if not line.strip():
         return None
     lowered = line.lower()
@@ -201,8 +215,18 @@ def _relevant(
     if context in _OF_CONTAINERS:  # what a container leaves may be the end of its log
         if _NO_FAILURE.search(line):
             return []
+        candidates = [pair for pair in candidates if pair[0].slug not in _OF_PODS]
         if _INFORMATION.match(line):
             return [pair for pair in candidates if pair[0].is_symptom]
+    elif _DISK_IS_FULL.search(line) and not _KERNEL_LIMIT.search(line):
+        # The innermost of the errors that wrap each other.
+        candidates = [pair for pair in candidates if pair[0].slug in _DISK_FULL] or candidates
+    if context is Context.EVENT and _ABOUT_PROVISIONING.search(line):
+        # A cloud that refuses a volume refuses no model.
+        candidates = [pair for pair in candidates if pair[0].category is not Category.MODEL_ARTIFACT]
+    if context in _OF_KUBELET or (context is Context.EVENT and _ABOUT_VOLUMES.search(line)):
+        # A kubelet reads no model; what it says of a claim called "models" is about the claim.
+        candidates = [pair for pair in candidates if pair[0].slug not in _MODEL_FILES]
     if _KERNEL_LIMIT.search(line):
         candidates = [pair for pair in candidates if pair[0].slug not in _DISK_FULL]
     if _PROBE_TEXT.match(line):
@@ -218,7 +242,21 @@ def _relevant(
     return candidates
 
 
-_DISK_FULL = frozenset({"image-disk-full", "artifact-disk-full", "shm-too-small"})
+_OF_PODS = frozenset({"preempted", "evicted", "evicted-memory", "node-lost"})
+"""What only happens to pods; in a program's log it happens to requests and caches."""
+
+_DISK_FULL = frozenset({"image-disk-full", "artifact-disk-full", "shm-too-small", "node-disk-full"})
+_DISK_IS_FULL = re.compile("no space left on device|disk quota exceeded", re.IGNORECASE)
+_OF_KUBELET = (Context.STATUS, Context.WAITING)
+_ABOUT_VOLUMES = re.compile(r"FailedMount|MountVolume\.|AttachVolume\.|unmounted volumes=|persistentvolumeclaim")
+_ABOUT_PROVISIONING = re.compile(r"ProvisioningFailed|[Ff]ailed to provision volume|FailedBinding")
+_MODEL_FILES = frozenset(
+    slug
+    for slug, cause in CAUSES.items()
+    if cause.category is Category.MODEL_ARTIFACT and slug not in ("artifact-access-denied", "artifact-not-found")
+)
+"""Of the files themselves; a driver that mounts a bucket does hear that it may not, or that there is none."""
+
 _PULL_CAUSES = _IMAGE - {"image-content", "image-platform", "image-pull-unexplained", "image-name", "image-never-pull"}
 
 

@@ -15,6 +15,7 @@ from sevenhop.core.hops.scheduler_text_reasons import is_gpu
 from sevenhop.core.objects.base import condition
 from sevenhop.core.objects.cluster import Event
 from sevenhop.core.objects.pod import Pod
+from sevenhop.core.placement.events_about import recency
 
 _AUTOSCALER_EVENTS = frozenset({"NotTriggerScaleUp", "TriggeredScaleUp", "Nominated", "FailedToScaleUp"})
 _VERDICTS = frozenset({"FailedScheduling", "FailedCreate", "FailedBinding"})
@@ -34,10 +35,11 @@ def why_unscheduled(pod: Pod, events: Sequence[Event]) -> Diagnosis:
     if gates or (scheduled and scheduled.reason == "SchedulingGated"):
         return _gated(name, gates)
     verdict = None
-    gpu = wants_gpu(pod)
+    # Of a pod that only its Events tell of it is not known.
+    gpu = wants_gpu(pod) if pod.spec.containers else None
     if scheduled and scheduled.status != "True":
         verdict = _classify(scheduled.message, f"pod/{name} condition PodScheduled", wants=gpu)
-    newest = sorted(events, key=lambda event: event.last_seen.timestamp() if event.last_seen else 0.0, reverse=True)
+    newest = sorted(events, key=recency, reverse=True)
     autoscaler = None
     for event in newest:
         source = f"event {event.reason}"
@@ -61,7 +63,7 @@ def wants_gpu(pod: Pod) -> bool:
     return any("/" in resource and is_gpu(resource) for some in amounts for resource in some)
 
 
-def _classify(text: str, source: str, *, wants: bool) -> Diagnosis | None:
+def _classify(text: str, source: str, *, wants: bool | None) -> Diagnosis | None:
     verdict = classify_scheduler_message(text, wants_gpu=wants)
     if verdict is None:
         return None
@@ -73,7 +75,7 @@ def _is_of_scheduler(event: Event) -> bool:
     return event.type != "Normal" and (event.reason in _VERDICTS or not _KUBELET.match(event.reason))
 
 
-def _of_autoscaler(event: Event, source: str, *, wants: bool) -> Diagnosis | None:
+def _of_autoscaler(event: Event, source: str, *, wants: bool | None) -> Diagnosis | None:
     text = event.text
     if event.reason == "TriggeredScaleUp" and "scale-up" not in text:
         text = f"pod triggered scale-up: {text}"

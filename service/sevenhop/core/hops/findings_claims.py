@@ -8,7 +8,9 @@ from sevenhop.core.hops.diagnosis import Diagnosis
 from sevenhop.core.hops.failures_quote import clean
 from sevenhop.core.hops.finding import Finding, diagnosis_of, evidence_of
 from sevenhop.core.inventory.objects import Key, Objects
-from sevenhop.core.objects.cluster import Event, PersistentVolumeClaim, StorageClass
+from sevenhop.core.objects.cluster import Event
+from sevenhop.core.objects.storage import PersistentVolumeClaim, StorageClass
+from sevenhop.core.placement.events_about import recency
 
 _CLAIMS = "PersistentVolumeClaim"
 _CLASSES = "StorageClass.storage.k8s.io"
@@ -68,6 +70,6 @@ def _newest_trouble(objects: Objects) -> dict[Key, Event]:
             continue
         key = (event.about.namespace, event.about.name)
         before = found.get(key)
-        if before is None or (event.last_seen and (before.last_seen is None or event.last_seen > before.last_seen)):
+        if before is None or recency(event) > recency(before):
             found[key] = event
     return found

@@ -16,6 +16,7 @@ from sevenhop.core.hops.scheduler_text import classify_scheduler_message
 from sevenhop.core.inventory.objects import Objects
 from sevenhop.core.objects.cluster import Event
 from sevenhop.core.objects.kinds import KINDS, kind_of
+from sevenhop.core.placement.events_about import recency
 
 _About = tuple[str, str, str]
 
@@ -46,7 +47,7 @@ def _was_collected(objects: Objects, event: Event) -> bool:
 
 def _why(events: list[Event]) -> Diagnosis | None:
     """The newest Event that says why something could not be created or placed."""
-    events.sort(key=lambda event: event.last_seen.timestamp() if event.last_seen else 0.0, reverse=True)
+    events.sort(key=recency, reverse=True)
     for event in events:
         source = f"event {event.reason}"
         if event.about.kind == "PersistentVolumeClaim" and event.reason in TROUBLE:

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from sevenhop.core.hops.diagnosis import Diagnosis, Evidence
 from sevenhop.core.hops.finding import Finding, diagnosis_of, evidence_of
 from sevenhop.core.hops.scheduler_text_reasons import is_gpu
-from sevenhop.core.inventory.ledger import devices, is_ready
+from sevenhop.core.inventory.advertised import devices, is_ready
 from sevenhop.core.inventory.objects import Objects
 from sevenhop.core.objects.base import condition
-from sevenhop.core.objects.cluster import Node, ResourceSlice
+from sevenhop.core.objects.cluster import Node
+from sevenhop.core.objects.devices import ResourceSlice
 from sevenhop.core.words import counted
 
 _COUNT_LABEL = "nvidia.com/gpu.count"

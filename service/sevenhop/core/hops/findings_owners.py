@@ -13,6 +13,7 @@ from sevenhop.core.hops.scheduling_not_created import why_not_created
 from sevenhop.core.inventory.objects import Objects
 from sevenhop.core.objects.base import condition
 from sevenhop.core.objects.cluster import Controller, Event
+from sevenhop.core.placement.events_about import recency
 
 OWNERS = ("ReplicaSet.apps", "StatefulSet.apps", "DaemonSet.apps", "Job.batch")
 """Kinds that make pods and tell when they may not."""
@@ -122,4 +123,4 @@ def _refused(owner: Controller) -> bool:
 
 
 def _is_newer(event: Event, before: Event) -> bool:
-    return bool(event.last_seen and (before.last_seen is None or event.last_seen > before.last_seen))
+    return recency(event) > recency(before)

@@ -20,6 +20,7 @@ from sevenhop.core.inventory.objects import Objects
 from sevenhop.core.objects.base import Custom
 from sevenhop.core.objects.cluster import Event
 from sevenhop.core.objects.pod import Pod
+from sevenhop.core.placement.events_about import recency
 
 _REFUSED = re.compile(r"^(?:Failed(?:To)?Creat\w*|Creat\w*Failed|\w*CreationFailed)$")
 _MADE = re.compile(r"^(?:Success\w*|Created)(?:Create)?\w*$")
@@ -51,7 +52,7 @@ def why_refused_by_events(objects: Objects, kind: str, custom: Custom, events: I
 
 def newest_refusal(events: Iterable[Event]) -> Event | None:
     """The last of these that says that something could not be created."""
-    return max(filter(is_refusal, events), key=_when, default=None)
+    return max(filter(is_refusal, events), key=recency, default=None)
 
 
 def refusal_of(event: Event, whose: str = "") -> Diagnosis:

@@ -48,7 +48,7 @@ def not_well_reason(pod: Pod, now: datetime | None) -> NotWell | None:
         return NotWell.STUCK_TERMINATING if is_stuck_terminating(pod, now) else None
     if pod.status.phase == "Failed":
         return NotWell.FAILED
-    if pod.status.phase == "Unknown":
+    if pod.status.phase == "Unknown" or pod.status.reason == "NodeLost":
         return NotWell.UNREACHABLE
     if pod.status.phase == "Pending":
         return NotWell.PENDING

@@ -10,7 +10,7 @@ import re
 
 from sevenhop.core.hops.causes_scheduling_text import SCHEDULING_TEXT_CAUSES
 from sevenhop.core.hops.diagnosis import Category, Confidence, Diagnosis, Evidence
-from sevenhop.core.hops.failures_quote import SHOWN_CHARS, clean, quote
+from sevenhop.core.hops.failures_quote import SHOWN_CHARS, as_printed, clean, quote
 from sevenhop.core.hops.scheduler_text_admission import read_admission
 from sevenhop.core.hops.scheduler_text_autoscaler import read_autoscaler
 from sevenhop.core.hops.scheduler_text_message import Preemption as Preemption
@@ -18,10 +18,11 @@ from sevenhop.core.hops.scheduler_text_message import SchedulerMessage as Schedu
 from sevenhop.core.hops.scheduler_text_message import read_scheduler_message as read_scheduler_message
 from sevenhop.core.hops.scheduler_text_queues import Verdict, read_gang, read_gate, read_kai, read_kueue
 from sevenhop.core.hops.scheduler_text_reasons import Reason as Reason
-from sevenhop.core.hops.scheduler_text_reasons import Stage, binding, is_gpu, read_reasons
+from sevenhop.core.hops.scheduler_text_reasons import Stage, binding, is_gpu, read_reasons, unread
 from sevenhop.core.words import counted
 
 _MAX_CHARS = 8_000
+_NO_NODES = re.compile(r"\bno nodes available to schedule pods\b", re.IGNORECASE)
 
 
 def classify_scheduler_message(text: str, *, wants_gpu: bool | None = None) -> Diagnosis | None:
@@ -39,13 +40,15 @@ def classify_scheduler_message(text: str, *, wants_gpu: bool | None = None) -> D
     Returns:
         None if these are not words of any of them.
     """
-    text = text[:_MAX_CHARS].strip()
+    text = as_printed(text[:_MAX_CHARS]).strip()
     if not text:
         return None
     gate = read_gate(text)
     if gate:
         return _diagnosis(gate, text)
     message = read_scheduler_message(text)
+    if _NO_NODES.search(text) or (message is not None and message.total_nodes == 0 and not message.counts):
+        return _diagnosis(("no-nodes", SCHEDULING_TEXT_CAUSES["no-nodes"].meaning.rstrip(".")), text)
     if message is not None and message.counts:
         return _of_message(message, text, wants_gpu=wants_gpu)
     for read in (read_kueue, read_autoscaler, read_kai, read_admission, read_gang):
@@ -61,7 +64,8 @@ def _of_message(message: SchedulerMessage, text: str, *, wants_gpu: bool | None)
     found = binding(message)
     preemption = str(message.preemption) if message.preemption else ""
     if found is None:
-        summary = f"The scheduler's reason is not one that Sevenhop knows: {quote(next(iter(message.counts)))}"
+        strange = unread(read_reasons(message.counts))
+        summary = f"The scheduler's reason is not one that Sevenhop knows: {quote(strange[0].text)}"
         return _diagnosis(("scheduler-text-unread", summary), text, not_preempted=preemption)
     cause = found.cause
     nodes = "the whole cluster" if found.reason.nodes is None else _nodes(found.reason.nodes, message.total_nodes)

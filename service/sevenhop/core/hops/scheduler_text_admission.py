@@ -57,9 +57,9 @@ def read_admission(text: str) -> Verdict | None:
     status = _QUOTA_STATUS.search(text)
     if status:
         return "resource-quota", f"Quota {status['quota']} has not been computed yet"
-    # Not the autoscaler's: exceeded quota: "id", resources: …
+    # Not the autoscaler's: exceeded quota: "id", resources: …; nor a cloud's.
     if _EXCEEDED_BARE.search(text) and not re.search(
-        r"exceeded quota:? \"|(?i:\bnode ?claim)|quota '[A-Z0-9_-]+'", text
+        r"exceeded quota:? \"|(?i:\bnode ?claim|load ?balancer)|quota '[A-Z0-9_-]+'", text
     ):
         return "resource-quota", "The namespace's quota is used up"
     limit = _LIMIT_RANGE.search(text)

@@ -38,6 +38,8 @@ _BACKOFF = re.compile(
     r"|\boperationnotallowed\b|\bskus? (?:are|is) unavailable|skunotavailable|allocationfailed"
     r"|zone_resource_pool_exhausted|quota_exceeded|vcpulimitexceeded|insufficientcapacityerror"
     # Quotas of clouds: Azure's per family, Google's per metric.
+    r"|not (?:have )?enough resources available to fulfill|\bcapacity is not found\b|reservationcapacityexceeded"
+    r"|maxspotinstancecountexceeded|sufficient compatible and available capacity"
     r"|exceeding approved .{0,80}cores quota|quota '[A-Z0-9_-]+' exceeded|\bnode ?claim.{0,100}\bquota exceeded",
     re.IGNORECASE,
 )
@@ -49,7 +51,7 @@ _NOT_READY = re.compile(
 _KARPENTER = re.compile(
     r"incompatible with nodepool|incompatible with provisioner|did not tolerate|no instance type|no nodepool|"
     r"nodepools? .{0,300}(?:exist|match|found)|unsatisfiable topology|incompatible requirements"
-    r"|does not have known values",
+    r"|does not have known values|filtered out all .{0,40}instance types",
     re.IGNORECASE,
 )
 # Requirements and overhead contain commas, braces and quotes: only this separates one pool from the next.
@@ -146,7 +148,7 @@ def _karpenter_pool(text: str) -> Verdict | None:
         return "untolerated-taint", f"New nodes would carry the taint {taint[1]}, which the pod does not tolerate"
     if "volume" in lowered and "zone" in lowered:
         return "volume-zone", "No new node would be in the zone of the pod's volume"
-    if "enough resources" in lowered:
+    if "enough resources" in lowered or "filtered out all" in lowered:
         return "autoscaler-no-template", "No instance type that Karpenter may use is big enough"
     if "required offering" in lowered:
         return "autoscaler-backoff", "No instance type that fits is on offer in the allowed zones and capacity types"

@@ -31,18 +31,21 @@ _KUEUE_CONFIG = re.compile(
     r"|(?:local|cluster) ?queue (?:doesn'?t|does not) exist"
     r"|resource \S{1,253} unavailable in cluster ?queue|flavor \S{1,253} (?:not found|doesn'?t exist|does not exist)"
     r"|queue ?does ?not ?exist|untolerated taint .{0,120} in flavor|flavor .{0,120}(?:doesn'?t|does not) match"
-    r"|workload is (?:deactivated|inactive|stopped)|no (?:matching )?flavors?\b",
+    r"|workload is (?:deactivated|inactive|stopped)|no (?:matching )?flavors?\b"
+    r"|can'?t admit new workloads|flavor\(?s?\)? that aren'?t found|flavor ?not ?found"
+    r"|flavor \S{1,253} does not support"
+    r"|\bqueue ['\"]?[\w.-]{1,253}['\"]? (?:was )?(?:not found|(?:does not|doesn'?t) exist)",
     re.IGNORECASE,
 )
 _KUEUE_TOPOLOGY = re.compile(
-    r"topology \S{1,253} (?:doesn'?t|does not) allow|topology \S{1,253} allows to fit|topologyplacementfailed"
-    r"|does not contain the requested level",
+    r"no topology domains at level|does not contain the requested level"
+    r"|topology \S{1,253} (?:doesn'?t|does not) allow|topology \S{1,253} allows to fit|topologyplacementfailed",
     re.IGNORECASE,
 )
 _KUEUE = re.compile(
     r"couldn'?t assign flavors|waiting for (?:\w+ )?quota|cluster ?queue is full|workload didn'?t fit"
-    r"|(?:pending|waiting for) the preemption of"
-    r"|waiting for all (?:admitted )?workloads|exceeded the podsready timeout|admission checks?\b"
+    r"|(?:pending|waiting for) the preemption of|waiting ?for ?preempted ?workloads"
+    r"|waiting for all (?:admitted )?workloads|exceeded the podsready timeout|admission ?checks?\b"
     r"|preempted to accommodate a workload|no longer fits after|reclaim within|podsreadytimeout"
     r"|pods? ready.{0,300}(?:admit|evict)|no quota reserved|waiting for all pods to be ready",
     re.IGNORECASE,
@@ -51,11 +54,13 @@ _KUEUE = re.compile(
 _KAI_QUOTA = re.compile(
     r"requested .{1,80}, but .{1,120} quota is|queue .{0,80}has reached its .{0,20}limit"
     r"|non-?preemptible ?over ?quota|over ?limit\b|workload is over quota|reached the allowable limit"
-    r"|over quota",
+    r"|over quota|elastic ?quota .{0,300}more than (?:max|min)",
     re.IGNORECASE,
 )
 _KAI = re.compile(r"resources were not found for|no nodes with enough resources|node-group\(s\) didn'?t", re.IGNORECASE)
-_KAI_REASON = re.compile(r"(\d{1,7})\s+(node(?:-group)?\(s\)[^\n]*?)(?=\.?\s*\n|\.\s+\d{1,7}\s|\.?\s*$)")
+_KAI_REASON = re.compile(
+    r"(\d{1,7})\s+((?:node(?:-group)?\(s\)|cannot allocate|Insufficient )[^\n]*?)(?=\.?\s*\n|\.\s+\d{1,7}\s|\.?\s*$)"
+)
 
 _VOLCANO_GANG = re.compile(r"(?P<min>\d{1,7})/(?P<have>\d{1,7}) tasks? in gang unschedulable", re.IGNORECASE)
 _VOLCANO_QUEUE = re.compile(
@@ -67,9 +72,11 @@ _VOLCANO_QUEUE = re.compile(
 _GANG = re.compile(
     r"insufficient scheduled pods|min(?:imum)? ?count|min ?(?:gang|member|available)\b|\bgang\b"
     r"|pod ?(?:group|gang|clique)\b|co-?scheduling|waiting for .{0,300} pods? (?:from|of) (?:a|the) group"
-    r"|below (?:its )?min(?:imum)? ?(?:member|available)",
+    r"|can possibly be assigned to"
+    r"|below (?:its )?min(?:imum)? ?(?:member|available)|sibling pods|rejected while waiting on permit",
     re.IGNORECASE,
 )
+_LEAST, _RUN = re.compile(r"\b(\d{1,7}) minAvailable\b"), re.compile(r"\b(\d{1,7}) Running\b")
 _EXPECTED = re.compile(r"expected at least:?\s*(\d{1,7}),?\s*found:?\s*(\d{1,7})", re.IGNORECASE)
 
 
@@ -98,7 +105,7 @@ def read_kueue(text: str) -> Verdict | None:
         return "queue-misconfigured", f"The queue cannot take the workload: {config[0]}"
     if _KUEUE_TOPOLOGY.search(text):
         return "kueue-topology", "The queue's flavors have no topology domain that holds the whole workload"
-    if re.search(r"maximum capacity", text, re.IGNORECASE):
+    if re.search(r"maximum capacity|\bExceedsMaxQuota\b", text, re.IGNORECASE):
         return "kueue-exceeds-max", "Asks for more than the queue may ever have"
     if _KUEUE.search(text):
         return "kueue-waiting", "Waits in the queue for quota"
@@ -133,11 +140,21 @@ def read_gang(text: str) -> Verdict | None:
     volcano = _VOLCANO_GANG.search(text)
     if volcano:
         return _volcano(int(volcano["min"][:9]), int(volcano["have"][:9]), text)
+    if _has_enough(text):
+        return "gang-unexplained", "The group has as many pods as it needs, and the text does not say why others wait"
     if _GANG.search(text):
         expected = _EXPECTED.search(text)
         numbers = f": {expected[2]} of at least {counted(int(expected[1][:9]), 'pod')}" if expected else ""
         return "gang-waiting", f"The group may only start together{numbers}"
     return None
+
+
+def _has_enough(text: str) -> bool:
+    """Volcano calls a group "not ready" for every pod that waits, though it runs with those that it needs at least."""
+    if re.search(r"\bpod ?group is ready\b", text, re.IGNORECASE):
+        return True
+    least, run = _LEAST.search(text), _RUN.search(text)
+    return least is not None and run is not None and int(run[1]) >= int(least[1])
 
 
 def _volcano(minimum: int, have: int, text: str) -> Verdict:

@@ -8,7 +8,7 @@ read in one place.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from functools import lru_cache
 
@@ -85,12 +85,26 @@ _WORDS: tuple[tuple[str, Stage, str], ...] = (
         "dra-unsatisfiable",
     ),
     (
+        r"cel runtime error|trying to allocate devices|\brequest \S{1,253}: (?:selector|asks for)",
+        Stage.VOLUMES,
+        "dra-unsatisfiable",
+    ),
+    (
+        r"\b(?:devices?|claims?) .{0,300}(?:exceeds? the|binding (?:timeout|condit))",
+        Stage.VOLUMES,
+        "dra-unsatisfiable",
+    ),
+    (
         r"resource ?claim.{0,300}(?:not available|not allocat|to be allocat|reserved)",
         Stage.VOLUMES,
         "dra-unsatisfiable",
     ),
     (r"storageclass\S{0,120} .{0,300}not found", Stage.CLUSTER, "pvc-unbound"),
-    (r"mincount|mingang|\bgang\b|pod ?group|co-?scheduling", Stage.CLUSTER, "gang-waiting"),
+    (
+        r"mincount|mingang|minmember|\bgang\b|pod ?group|co-?scheduling|sibling pods|optimistic rejection",
+        Stage.CLUSTER,
+        "gang-waiting",
+    ),
     (r"scheduling ?gate", Stage.CLUSTER, "scheduling-gate"),
     (r"no priorityclass", Stage.CLUSTER, "priority-class-missing"),
     # Volumes
@@ -99,9 +113,9 @@ _WORDS: tuple[tuple[str, Stage, str], ...] = (
         Stage.VOLUMES,
         "pvc-in-use",
     ),
-    (r"max volume count|too many volumes|csi.{0,300}max", Stage.VOLUMES, "volume-limit"),
+    (r"max ?volume ?count|too many volumes|csi.{0,300}max", Stage.VOLUMES, "volume-limit"),
     (r"volume node affinity conflict|persistentvolume'?s? node affinity", Stage.VOLUMES, "volume-zone"),
-    (r"volume zone", Stage.VOLUMES, "volume-zone"),
+    (r"volume ?zone", Stage.VOLUMES, "volume-zone"),
     (r"available persistent ?volumes? to bind|enough free storage", Stage.VOLUMES, "pv-unavailable"),
     # Topology and other pods
     (r"topology spread|podtopologyspread", Stage.SPREAD, "topology-spread"),
@@ -111,12 +125,14 @@ _WORDS: tuple[tuple[str, Stage, str], ...] = (
     (r"pod affinity|interpodaffinity|podaffinity", Stage.POD_AFFINITY, "pod-affinity"),
     (r"free ports|host ?port|nodeports|podfitshostports", Stage.PORTS, "host-port"),
     # The node itself
-    (r"\bunschedulable\b|cordon", Stage.CORDON, "cordoned"),
+    (r"\bunschedulable\b|nodeunschedulable|cordon", Stage.CORDON, "cordoned"),
     (r"not[ -]?ready\b|(?:disk|memory|pid)[ -]pressure|network[ -]unavailable", Stage.NODE_HEALTH, "node-not-ready"),
     (r"\bwere unknown|out of disk|node .{0,300}unreachable|nodecondition", Stage.NODE_HEALTH, "node-not-ready"),
     (r"taint|toleratesnode|did not tolerate", Stage.TAINT, "untolerated-taint"),
     (r"node selector|requested (?:hostname|node name)|matchnodeselector|hostname$", Stage.SELECTOR, "node-selector"),
     (r"node affinity|nodeaffinity|node ?label", Stage.SELECTOR, "node-affinity"),
+    # The pod names its nodes (a DaemonSet's, a local volume's): the others are not even looked at.
+    (r"filtered out by the prefilter", Stage.SELECTOR, "node-affinity"),
     # Devices and quotas of scheduler extenders
     (r"quota", Stage.RESOURCES, "scheduler-quota"),
     (r"(?:memory|resource)s? in (?:one|a single) (?:device|gpu|card)", Stage.RESOURCES, "gpu-fragmentation"),
@@ -150,9 +166,17 @@ _PLUGINS = re.compile(r"satisfy plugin\(s\) \[(?P<names>[^\]]*)\]")
 _GPU_WORDS = re.compile(
     r"gpu|nvidia|amd\.com|habana|gaudi|\bxpu\b|\bnpu\b|\btpu\b|neuron|ascend|\bmig-|mlu|dcu", re.IGNORECASE
 )
+_WHOLE_DEVICE = re.compile(
+    r"\.com/gpu$|^gpus?$|/(?:tpu|gaudi|neuron(?:device|core)?|npu|ascend\w*|i915|xe)$", re.IGNORECASE
+)
 _CONTROL_PLANE = re.compile(r"control-?plane|node-role\.kubernetes\.io/(?:master|etcd)|role/master", re.IGNORECASE)
+_OF_OTHERS = re.compile(rf"{_CONTROL_PLANE.pattern}|filtered out by the prefilter", re.IGNORECASE)
+"""Nodes that were never meant."""
+
 _HEALTH_TAINT = re.compile(
-    r"not-?ready|unreachable|pressure|network-unavailable|out-of-disk|out-of-service", re.IGNORECASE
+    r"not-?ready|unreachable|pressure|network-unavailable|out-of-disk|out-of-service"
+    r"|cloudprovider\.kubernetes\.io/uninitialized",
+    re.IGNORECASE,
 )
 _RESOURCE_CAUSES = {
     "cpu": "cpu-shortage",
@@ -160,6 +184,25 @@ _RESOURCE_CAUSES = {
     "ephemeral-storage": "ephemeral-storage-shortage",
     "pods": "too-many-pods",
 }
+_OFTEN_SAID = (
+    "node(s) didn't match Pod's node affinity/selector",
+    "node(s) didn't match pod topology spread constraints",
+    "node(s) didn't match pod anti-affinity rules",
+    "node(s) didn't match pod affinity rules",
+    "node(s) didn't satisfy existing pods anti-affinity rules",
+    "node(s) didn't find available persistent volumes to bind",
+    "node(s) didn't have free ports for the requested pod ports",
+    "node(s) did not have enough free storage",
+    "node(s) had untolerated taint",
+    "node(s) had volume node affinity conflict",
+    "node(s) had no available volume zone",
+    "node(s) exceed max volume count",
+    "node(s) were unschedulable",
+    "cannot allocate all claims",
+)
+"""What the default scheduler says of nodes, to know one that was cut off in the middle."""
+
+_LEAST_CUT = len("node(s) had v")
 _OFTEN_ASKED = (*_RESOURCE_CAUSES, "nvidia.com/gpu", "amd.com/gpu")
 _POLICY = frozenset({"cordoned", "node-not-ready", "untolerated-taint", "node-selector", "node-affinity"})
 _GPU_CAUSES = frozenset({"gpu-unavailable", "mig-shortage"})
@@ -225,11 +268,11 @@ def binding(message: SchedulerMessage) -> Binding | None:
     Which of the reasons keeps the pod from running.
 
     Returns:
-        None if no reason could be read.
+        None if no reason could be read, or one that could not holds more nodes than all others together.
     """
     reasons = read_reasons(message.counts)
     known = [reason for reason in reasons if reason.cause]
-    if not known:
+    if not known or _outweighed(unread(reasons), known):
         return None
     last = max(reason.stage for reason in known)
     candidates = [reason for reason in known if reason.stage == last]
@@ -240,8 +283,22 @@ def binding(message: SchedulerMessage) -> Binding | None:
     return Binding(_largest(candidates), _largest(candidates).cause)
 
 
+def unread(reasons: Iterable[Reason]) -> list[Reason]:
+    """Those whose words are not known, the one of most nodes first."""
+    return sorted((r for r in reasons if not r.cause), key=lambda r: -(r.nodes or 0))
+
+
+def _outweighed(strange: list[Reason], known: list[Reason]) -> bool:
+    speaks_for_all = any(reason.nodes is None for reason in known)
+    return bool(strange) and not speaks_for_all and (strange[0].nodes or 0) > sum(r.nodes or 0 for r in known)
+
+
 def _look_up(text: str) -> tuple[Stage, str]:
-    return next(((stage, cause) for pattern, stage, cause in _TABLE if pattern.search(text)), (Stage.UNREAD, ""))
+    found = next(((stage, cause) for pattern, stage, cause in _TABLE if pattern.search(text)), None)
+    if found is None and len(text) >= _LEAST_CUT:
+        whole = {_look_up(reason) for reason in _OFTEN_SAID if reason.startswith(text) and reason != text}
+        found = whole.pop() if len(whole) == 1 else None
+    return found or (Stage.UNREAD, "")
 
 
 def _whole(resource: str) -> str:
@@ -264,7 +321,8 @@ def _of_resource(resource: str) -> str:
 
 
 def _largest(reasons: list[Reason]) -> Reason:
-    return max(reasons, key=lambda reason: reason.nodes or 0)
+    """Up to 1.21 a node says "affinity/anti-affinity" first, and then which of the two."""
+    return max(reasons, key=lambda reason: ("affinity/anti-affinity" not in reason.text, reason.nodes or 0))
 
 
 def _among_policies(reasons: list[Reason]) -> Binding:
@@ -282,7 +340,7 @@ def _among_policies(reasons: list[Reason]) -> Binding:
 
 
 def _among_resources(short: list[Reason], known: list[Reason], message: SchedulerMessage) -> Binding:
-    policies = [r for r in known if r.cause in _POLICY and not _CONTROL_PLANE.search(r.detail or r.text)]
+    policies = [r for r in known if r.cause in _POLICY and not _OF_OTHERS.search(r.detail or r.text)]
     gpu = [r for r in short if r.cause in _GPU_CAUSES]
     other = [r for r in short if r.cause not in _GPU_CAUSES]
     busy = _busy_nodes(message)
@@ -338,7 +396,7 @@ def _gpu_cause(reason: Reason, message: SchedulerMessage, busy: int | None) -> s
     if busy is not None:
         # Busy nodes do not prove a shortage either: a later filter, which nobody has asked yet, may refuse them too.
         return "device-plugin-suspected" if busy == 0 else "gpu-unavailable"
-    plain = bool(re.search(r"\.com/gpu$|^gpus?$", reason.resource.lower()))
+    plain = bool(_WHOLE_DEVICE.search(reason.resource))
     # A single node without the device, or a shared-GPU resource that no node has: mostly nobody advertises it.
     return "device-plugin-suspected" if everywhere and (total == 1 or not plain) else "gpu-unavailable"
 

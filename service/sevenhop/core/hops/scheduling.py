@@ -8,7 +8,6 @@ that, dropped alone, would let the pod run.
 from __future__ import annotations
 
 from functools import lru_cache
-from heapq import nsmallest
 from typing import cast
 
 import msgspec
@@ -276,7 +275,7 @@ def _trouble(cluster: Cluster, pod: Pod, wanted: SchedulingClass, said: Said | N
 
 def _fits(cluster: Cluster, pod: Pod, evaluation: Evaluation, said: Said | None) -> Diagnosis:
     nodes = [cluster.order[i].name for i in evaluation.groups()[0]]
-    named = ", ".join(nsmallest(3, nodes)) + (", …" if len(nodes) > 3 else "")  # in whatever order the nodes came
+    named = ", ".join(nodes[:3]) + (", …" if len(nodes) > 3 else "")
     where = f"fits on {len(nodes)} of {counted(len(cluster.order), 'node')} ({named})"
     unseen = [p for p in evaluation.problems if p.endswith(("was not seen", "were not seen"))]
     if said is not None:

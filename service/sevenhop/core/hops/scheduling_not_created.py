@@ -14,6 +14,7 @@ from sevenhop.core.inventory.objects import Objects
 from sevenhop.core.objects.base import Object, condition
 from sevenhop.core.objects.cluster import Controller, Event
 from sevenhop.core.objects.pod import Pod
+from sevenhop.core.placement.events_about import recency
 from sevenhop.core.words import counted
 
 OWNERS = ("ReplicaSet.apps", "StatefulSet.apps", "Job.batch")
@@ -122,13 +123,9 @@ def _own_words(kind: str, obj: Controller, events: Iterable[Object]) -> tuple[st
         same_uid = about.uid == obj.metadata.uid if about.uid else True
         if (about.namespace, about.name) != obj.metadata.key or about.kind != kind.partition(".")[0] or not same_uid:
             continue
-        if newest is None or _when(event) >= _when(newest):
+        if newest is None or recency(event) > recency(newest):
             newest = event
     return (f"{name} event FailedCreate", newest.text) if newest is not None else None
-
-
-def _when(event: Event) -> float:
-    return event.last_seen.timestamp() if event.last_seen is not None else 0.0
 
 
 def _diagnosis(

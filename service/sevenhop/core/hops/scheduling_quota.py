@@ -64,7 +64,7 @@ def quota_refusals(objects: Objects, namespace: str, spec: PodSpec) -> list[Refu
     out: list[Refusal] = []
     completed = with_defaults(objects, namespace, spec)
     usage = _usage(completed)
-    for key, quota in cast("Mapping[Key, ResourceQuota]", objects.of("ResourceQuota")).items():
+    for key, quota in sorted(cast("Mapping[Key, ResourceQuota]", objects.of("ResourceQuota")).items()):
         if key[0] != namespace or not _in_scope(quota, completed):
             continue
         hard = amounts_of_quota(quota.status.hard or quota.spec.get("hard") or {})
@@ -205,7 +205,7 @@ def _in_scope(quota: ResourceQuota, spec: PodSpec) -> bool:
 
 
 def _limit_items(objects: Objects, namespace: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    for key, found in cast("Mapping[Key, LimitRange]", objects.of("LimitRange")).items():
+    for key, found in sorted(cast("Mapping[Key, LimitRange]", objects.of("LimitRange")).items()):
         if key[0] == namespace:
             for item in found.spec.get("limits") or ():
                 yield key[1], item

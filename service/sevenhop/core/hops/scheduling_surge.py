@@ -12,6 +12,7 @@ from sevenhop.core.objects.cluster import Controller
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement.cluster import Cluster
 from sevenhop.core.placement.evaluation import class_of, masks_of
+from sevenhop.core.words import by_name
 
 _REVISION = "deployment.kubernetes.io/revision"
 _REPLICA_SETS = "ReplicaSet.apps"
@@ -62,6 +63,7 @@ def blocked_surge(cluster: Cluster, pod: Pod) -> Surge | None:
                     is_ending = is_ending and child.is_terminating
     if not old:
         return None
+    old.sort(key=by_name)
     nodes = _nodes_without(cluster, pod, old)
     return Surge(deployment.metadata.key, surge, tuple(old), nodes, is_ending) if nodes else None
 
@@ -85,6 +87,7 @@ def _blocked_upgrade(cluster: Cluster, pod: Pod) -> Surge | None:
         for _, child in objects.children(each.metadata.uid)
         if isinstance(child, Pod) and cluster.where(child.metadata.key) is not None
     ]
+    old.sort(key=by_name)
     nodes = _nodes_without(cluster, pod, old) if old else ()
     if not nodes:
         return None

@@ -15,7 +15,7 @@ from sevenhop.core.placement.nodes import NodeView
 from sevenhop.core.placement.preemption import Preemption, PreemptionReason
 from sevenhop.core.placement.selectors import describe, describe_terms
 from sevenhop.core.placement.taints import CONDITION_TAINTS, CORDON, untolerated
-from sevenhop.core.words import counted, inflected
+from sevenhop.core.words import counted, in_order, inflected
 
 _MOST_EVIDENCE = 8
 
@@ -200,7 +200,7 @@ def _where_excluded(evaluation: Evaluation) -> str:
         if mask & c.ELIGIBILITY:
             slug = c.first_slug(mask, evaluation.resources)
             out[slug] = out.get(slug, 0) + nodes
-    return ", ".join(_WHY[slug].format(n=nodes) for slug, nodes in sorted(out.items(), key=lambda kv: -kv[1]))
+    return ", ".join(_WHY[slug].format(n=nodes) for slug, nodes in sorted(out.items(), key=lambda kv: (-kv[1], kv[0])))
 
 
 def _detail(cluster: Cluster, wanted: SchedulingClass, evaluation: Evaluation, bound: Binding) -> str:
@@ -222,7 +222,8 @@ def _detail(cluster: Cluster, wanted: SchedulingClass, evaluation: Evaluation, b
             return _and([f"near {describe(t.selector)} by {t.topology_key}" for t in demand.affinity])
         case "pod-anti-affinity":
             own = [f"not with {describe(t.selector)} by {t.topology_key}" for t in demand.anti_affinity]
-            return _and(own or [f"kept away by pods that refuse {describe(t.selector)}" for t in wanted.repelled_by])
+            others = in_order(describe(t.selector) for t in wanted.repelled_by)
+            return _and(own or [f"kept away by pods that refuse {each}" for each in others])
         case "pvc-in-use":
             return _and([name for _, name in wanted.volumes.exclusive])
         case _:
@@ -239,7 +240,7 @@ def _taints(cluster: Cluster, wanted: SchedulingClass, evaluation: Evaluation, b
                 if taint.key != CORDON and taint.key not in CONDITION_TAINTS:
                     value = f"={taint.value}" if taint.value else ""
                     out[f"{taint.key}{value}:{taint.effect}"] = None
-    return list(out)
+    return in_order(out)
 
 
 def evidence(cluster: Cluster, wanted: SchedulingClass, evaluation: Evaluation, bound: Binding) -> tuple[Evidence, ...]:
@@ -316,12 +317,9 @@ def would_help(cluster: Cluster, wanted: SchedulingClass, evaluation: Evaluation
     out = []
     for demand in bound.alone:
         bits = _bits(demand, evaluation)
-        nodes = [
-            cluster.order[i].name
-            for mask, indexes in evaluation.groups().items()
-            if mask and not mask & ~bits
-            for i in indexes
-        ]
+        groups = evaluation.groups()
+        near = sorted(i for mask, indexes in groups.items() if mask and not mask & ~bits for i in indexes)
+        nodes = [cluster.order[i].name for i in near]
         if demand in needs:
             out.append(_free_resource(cluster, demand, needs[demand], nodes, bound))
             continue

@@ -9,13 +9,14 @@ from msgspec.structs import replace
 
 from sevenhop.core.effects import Effect
 from sevenhop.core.incidents import lifecycle
+from sevenhop.core.incidents.cause import MAINTENANCE
 from sevenhop.core.incidents.context import Contexts
 from sevenhop.core.incidents.hearing import is_hidden, seen_within
 from sevenhop.core.incidents.incident import Incident, NotifyReason
 from sevenhop.core.incidents.members import Member
 from sevenhop.core.incidents.notify import next_look
 from sevenhop.core.incidents.state import DeskState
-from sevenhop.core.incidents.telling import own_change_until, tell
+from sevenhop.core.incidents.telling import FOR_EVER, maintenance_until, own_change_until, tell
 
 SETTLING = timedelta(seconds=10)
 """After a start a first message waits so long for the cluster to be seen again; what is seen before is told before."""
@@ -124,6 +125,8 @@ def _appoint(state: DeskState, incident: Incident, causes: Sequence[Member], now
         ending = [m.alert.false_since + settings.ending_grace for m in causes if m.alert.false_since]
         times += [at for at in (*blind, *ending) if at > now]
         times.append(own_change_until(state, causes, now))
+        felt = maintenance_until(state, causes) if incident.family == MAINTENANCE else FOR_EVER
+        times.append(felt if now < felt < FOR_EVER else None)
     state.wakes.put(incident.key, min((at for at in times if at is not None), default=None))
 
 

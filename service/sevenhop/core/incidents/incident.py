@@ -28,7 +28,7 @@ class NotifyReason(StrEnum):
     RESOLVED = "resolved"
     REPEAT_INTERVAL_ELAPSED = "repeat_interval_elapsed"
     REOPENED = "reopened"
-    DECISION_WANTED = "decision_wanted"  # a plan still waits for a person, or its lease ends in a shortage
+    DECISION_WANTED = "decision_wanted"  # a plan waits for a person, its lease ends in a shortage, or its run failed
     NOT_DUE_GROUP_WAIT = "not_due_group_wait"
     NOT_DUE_NOTHING_NEW = "not_due_nothing_new"
     NOT_DUE_SILENCED = "not_due_silenced"

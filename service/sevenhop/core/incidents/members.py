@@ -18,6 +18,8 @@ from sevenhop.core.incidents.severity import of_alert
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.subject import Hop, Subject, SubjectKind
 
+_SERVES = frozenset((SubjectKind.COMPONENT, SubjectKind.WORKLOAD, SubjectKind.SERVICE, SubjectKind.ROUTE))
+
 
 class Home(msgspec.Struct, frozen=True, gc=False):
     """Identity of an incident in words."""
@@ -42,6 +44,11 @@ class Member(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hop: Hop | None
     home: Home
     severity: Severity
+
+    @property
+    def hits_users(self) -> bool:
+        """Whether something critical does less than it must, beside the devices and nodes below it."""
+        return self.severity is Severity.CRITICAL and self.alert.subject.kind in _SERVES
 
 
 class Members:

@@ -186,6 +186,9 @@ def in_order(members: Sequence[Member]) -> list[Member]:
 def title_of(incident: Incident, causes: Sequence[Member], lead: Member) -> str:
     """What, for whom, in under 120 characters."""
     if incident.family == MAINTENANCE:
+        if lead.hits_users:
+            tail = f" ({incident.cause.name} is under maintenance)"
+            return shorten(summary_of(lead), TITLE_MOST - len(tail)) + tail
         folded = f"{counted(len(causes), 'alert')} folded"
         return shorten(f"{incident.cause.name} is under maintenance, {folded}", TITLE_MOST)
     first = lead if lead in causes else causes[0]

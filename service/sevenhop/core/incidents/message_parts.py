@@ -22,7 +22,7 @@ MARKS: dict[HopState, str] = {
 TIERS: tuple[str, ...] = ("critical", "standard", "batch", "")
 """The most valuable first."""
 
-SHORTAGES = frozenset({"gpu-shortage", "gpu-fragmentation"})
+SHORTAGES = frozenset({"gpu-shortage", "gpu-fragmentation", "mig-shortage"})
 _CLOCKS_DIFFER = timedelta(seconds=5)
 _SHOWN = 6
 
@@ -261,7 +261,8 @@ def _holder(holding: Holding) -> str:
 def _waits(waiting: Waiting, since: datetime) -> str:
     start = f" since {clock(waiting.since, since)}" if waiting.since else ""
     name = plain(f"{waiting.workload[1]}/{waiting.component}", 80)
-    return f"{name} {counted(waiting.gpus, 'GPU')}{start}"
+    gpus = "GPUs, how many is not known" if waiting.unclear else counted(waiting.gpus, "GPU")
+    return f"{name} {gpus}{start}"
 
 
 def _left(context: SubjectContext | None) -> str:

@@ -25,6 +25,8 @@ class DeskSettings(msgspec.Struct, frozen=True, kw_only=True):
         blind_grace: So long an alert may be unconfirmed before its message says so.
         ending_grace: So long an alert may be untrue before its message says so: pods made anew are back by then.
         refused_retry: A receiver that refused for good is tried again after this, while the incident is open.
+        maintenance_hides: So long maintenance of a node keeps back what users feel of something critical: pods that are
+            moved are up again by then, and a node may stay cordoned for days.
         recall_wait: So long an incident that was read back from a channel may stay without a firing alert, counted from
             when its cause can be seen, and longer by the hold of its rules.
         changed_before: How far back "changed before" looks.
@@ -45,6 +47,7 @@ class DeskSettings(msgspec.Struct, frozen=True, kw_only=True):
     blind_grace: timedelta = timedelta(minutes=1)
     ending_grace: timedelta = timedelta(seconds=10)
     refused_retry: timedelta = timedelta(minutes=5)
+    maintenance_hides: timedelta = timedelta(minutes=30)
     recall_wait: timedelta = timedelta(minutes=10)
     changed_before: timedelta = timedelta(minutes=30)
     link: str = ""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
@@ -20,6 +20,7 @@ from sevenhop.core.incidents.state import DeskState
 from sevenhop.core.subject import Hop
 
 _DETAILS_KEPT = 20
+FOR_EVER = datetime.max.replace(tzinfo=UTC)
 
 
 def tell(
@@ -34,7 +35,7 @@ def tell(
     silence = silence_over(incident, [*causes, *symptoms], state.silences.values(), now) if causes else None
     plan = state.plans.words(incident.key)
     quiet = Quiet(
-        maintenance=incident.family == MAINTENANCE,
+        maintenance=incident.family == MAINTENANCE and now < maintenance_until(state, [*causes, *symptoms]),
         silence=silence is not None,
         flapping=is_flapping(incident.openings, now, state.settings),
         own_change=own_change_until(state, causes, now) is not None,
@@ -93,6 +94,16 @@ def _decide(
         if decision.reason.is_due:
             decided.append((receiver, decision))
     return decided
+
+
+def maintenance_until(state: DeskState, members: Iterable[Member]) -> datetime:
+    """
+    Until when work on a node keeps these back; for ever, unless users feel any of them.
+
+    What is critical and does less than it must for longer than moved pods take is not what whoever works there meant.
+    """
+    felt = [member.alert.since + state.settings.maintenance_hides for member in members if member.hits_users]
+    return min(felt, default=FOR_EVER)
 
 
 def own_change_until(state: DeskState, causes: Sequence[Member], now: datetime) -> datetime | None:

@@ -17,7 +17,7 @@ from sevenhop.core.hops.findings_owners import OWNERS, refused_since, why_lackin
 from sevenhop.core.hops.findings_queues import QUEUED_KINDS, queued_since, why_queued
 from sevenhop.core.hops.findings_refusals import newest_refusal, says_nothing, why_refused_by_events
 from sevenhop.core.hops.scheduling_not_created import missing_pods
-from sevenhop.core.inventory.ledger import asks
+from sevenhop.core.inventory.holds import asks
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.rows import PodRow
 from sevenhop.core.inventory.state import Said, Slot, State

@@ -37,6 +37,7 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         cause: Of most of those pods.
         on_repair: The part of `gpus` that the pool has and does not offer: bad, or of a device plugin that is down.
         helped_by_others: GPUs that somebody gives up are what some of them lack.
+        unclear: Why `gpus` is not all that they ask for, in words; empty where it is.
     """
 
     workload: Key
@@ -48,6 +49,7 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cause: str = ""
     on_repair: int = 0
     helped_by_others: bool = True
+    unclear: str = ""
 
 
 class NodeFree(msgspec.Struct, frozen=True, gc=False):

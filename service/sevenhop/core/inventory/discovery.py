@@ -29,14 +29,14 @@ from sevenhop.core.inventory.rooting import Rooting
 from sevenhop.core.inventory.roots import Roots
 from sevenhop.core.inventory.scalers import SCALERS, Scalers
 from sevenhop.core.inventory.serving_pools import POOL_KINDS, ServingPools
-from sevenhop.core.inventory.templates import LWS, pod_meta, template_of
+from sevenhop.core.inventory.templates import JOBSET, LWS, pod_meta, template_of
 from sevenhop.core.inventory.workload_reading import WorkloadReading
 from sevenhop.core.inventory.workloads import Membership, Workload
 from sevenhop.core.objects.base import Object
 from sevenhop.core.objects.kinds import KINDS
 from sevenhop.core.objects.pod import Pod
 
-NAMED_BY_PODS = ("Deployment.apps", LWS)
+NAMED_BY_PODS = ("Deployment.apps", LWS, JOBSET)
 """Kinds whose name is told by pods even where the objects in between are not visible."""
 
 ObjectKey = tuple[str, Key]

@@ -16,7 +16,7 @@ import msgspec
 
 from sevenhop.core.inventory.objects import Key, Objects
 from sevenhop.core.inventory.products import normalise
-from sevenhop.core.objects.cluster import ResourceClaim, ResourceSlice
+from sevenhop.core.objects.devices import ResourceClaim, ResourceSlice
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement.absence import resource_claims
 from sevenhop.core.placement.devices import CLAIMS, SLICES, DeviceKey
@@ -119,6 +119,12 @@ class GpuDevices:
                 if device is not None and device.node == pod.spec.node_name:
                     found[device.resource] = found.get(device.resource, 0) + 1
         return found
+
+    def resource_of(self, device: DeviceKey) -> str:
+        """`NodeDevices.resource` of a device; empty for what is no GPU, or is not published."""
+        driver, pool, name = device
+        found = self._devices.get((driver, pool), {}).get(name)
+        return found.resource if found is not None else ""
 
     # What changes it
 

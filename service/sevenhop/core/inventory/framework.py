@@ -117,6 +117,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     A framework says: this one is mine.
 
     Attributes:
+        role: Of its only component; empty where its framework names its components itself.
         folds: Roots of one namespace that share any of these are one workload.
         name: Of the workload, where it is not the root's own.
         serves: False for routers and endpoint pickers: they belong to the workload that they route to.
@@ -187,6 +188,7 @@ class FrameworkSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 CLAIMABLE: tuple[str, ...] = (
     "LeaderWorkerSet.leaderworkerset.x-k8s.io",
+    "JobSet.jobset.x-k8s.io",
     "Deployment.apps",
     "StatefulSet.apps",
     "DaemonSet.apps",

@@ -8,10 +8,10 @@ from datetime import datetime
 from sevenhop.core.events import SyncState
 from sevenhop.core.facts.pod import usage_facts
 from sevenhop.core.facts.schema import Facts
+from sevenhop.core.inventory.advertised import is_ready
 from sevenhop.core.inventory.gpu_agent import AGENT, CLOCKS_AGREE_S, Agent, Gpu
 from sevenhop.core.inventory.gpu_health import GpuState, NodeHealth, health_of, judge, next_change, silence
 from sevenhop.core.inventory.gpu_watch import Share
-from sevenhop.core.inventory.ledger import is_ready
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.products import normalise
 from sevenhop.core.inventory.read_gpu import read_gpu

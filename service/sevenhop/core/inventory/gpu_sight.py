@@ -16,6 +16,7 @@ from sevenhop.core.inventory.read_gpu import slot_of_pod, slots_of, users_of
 from sevenhop.core.inventory.rows import PodRow
 from sevenhop.core.inventory.state import State, component_subject
 from sevenhop.core.subject import Subject, SubjectKind
+from sevenhop.core.words import by_name
 
 
 def device_sight(state: State, rows: Sequence[PodRow], pools: Collection[str]) -> DeviceSight:
@@ -86,7 +87,7 @@ def hits(state: State, subject: Subject) -> tuple[str, ...]:
     """``prod/llama-70b decode 3/4 ready (decode-3)`` for each component that bad GPUs of a GPU or node concern."""
     node = subject.name if subject.kind is SubjectKind.NODE else str(state.facts.get(subject, {}).get("node", ""))
     uuids = [uuid for uuid, _ in _bad_on(state, node)] if subject.kind is SubjectKind.NODE else [subject.name]
-    pods = sorted({pod for uuid in uuids for pod in _users(state, node, uuid)})
+    pods = sorted({pod for uuid in uuids for pod in _users(state, node, uuid)}, key=by_name)
     texts = []
     for slot in slots_of(state, pods):
         own = state.facts.get(component_subject(slot), {})

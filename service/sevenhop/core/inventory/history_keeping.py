@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from sevenhop.core.inventory.advertised import devices
 from sevenhop.core.inventory.history import loads, restarts, seen_gpus
-from sevenhop.core.inventory.ledger import devices
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.rows import PodShape, is_ready, made_by, main_container, runs_since, status_of
 from sevenhop.core.inventory.state import State

@@ -16,6 +16,7 @@ def sight_changed(state: State, dirty: Dirty, kind: str) -> None:
         dirty.pools |= all_pools(state)
         return
     reread_everything(state, dirty)
+    state.placement.epoch += 1  # why pods wait names the state of what cannot be seen
     if kind in ("Pod", "Node", DEVICE_SLICES):
         dirty.nodes.update(name for _, name in state.objects.nodes())
     if kind in ("Pod", SLICES):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from sevenhop.core.hops.diagnosis import Diagnosis
@@ -24,6 +24,7 @@ class Pending:
 
     Attributes:
         disagreements: How often a verdict came to contradict the scheduler's: it measures our own mistakes.
+        looked_at: Pods of the last call of `run`, whether or not their verdict changed.
     """
 
     def __init__(self, placement: Cluster) -> None:
@@ -33,6 +34,7 @@ class Pending:
         self._seen: tuple[int, int] = (-1, -1)
         self._last: datetime | None = None
         self.disagreements = 0
+        self.looked_at: Sequence[Key] = ()
 
     def watch(self, pod: Key) -> None:
         """This pod waits, and is new or has changed."""
@@ -62,10 +64,11 @@ class Pending:
         """One pass, if it is due; returns the pods whose verdict changed."""
         due = self.due_at()
         if due is None or due > now:
+            self.looked_at = ()
             return set()
         mark = self._mark()
-        look_at: Iterable[Key] = sorted(self._verdicts) if mark != self._seen else sorted(self._stale)
-        changed = {key for key in look_at if self._look(key)}
+        self.looked_at = sorted(self._verdicts) if mark != self._seen else sorted(self._stale)
+        changed = {key for key in self.looked_at if self._look(key)}
         self._stale.clear()
         # Questions of what-if may leave their own marks.
         self._seen, self._last = self._mark(), now

@@ -8,9 +8,9 @@ import msgspec
 
 from sevenhop.core.facts import pool as facts
 from sevenhop.core.facts.labels import labels
-from sevenhop.core.facts.schema import Facts, Unknown
+from sevenhop.core.facts.schema import Facts, Unknown, UnknownReason
 from sevenhop.core.inventory.capacity import Holding, PoolCapacity, Waiting
-from sevenhop.core.inventory.ledger import Held
+from sevenhop.core.inventory.holds import Held
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.read_component import budget_floor, budget_selects, wants_to_run
 from sevenhop.core.inventory.state import Slot, State, component_subject
@@ -39,7 +39,7 @@ def read_pool(state: State, name: str, bad_ratio: float | Unknown = facts.NO_AGE
     unknown = state.gate(*kinds) or state.belonging_gate()
     own = facts.derive(
         sums,
-        waiting_gpus=sum(each.gpus for each in queue),
+        waiting_gpus=waiting_gpus(queue),
         waiting_on_repair=sum(each.on_repair for each in queue),
         waiting_tier=top.value if top is not None else "",
         reclaimable=_reclaimable(state, name, top) if top is not None else 0,
@@ -48,6 +48,17 @@ def read_pool(state: State, name: str, bad_ratio: float | Unknown = facts.NO_AGE
         unknown=unknown,
     )
     return {**labels(state.cluster, product=name), **own}
+
+
+def waiting_gpus(queue: Iterable[Waiting]) -> int | Unknown:
+    """What all of them ask for together; unknown where one cannot be told."""
+    total = 0
+    for each in sorted(queue, key=lambda each: (each.workload, each.component)):
+        if each.unclear:
+            who = f"{'/'.join(each.workload)} {each.component}"
+            return Unknown(UnknownReason.NO_SOURCE, f"{who} asks for {each.unclear}")
+        total += each.gpus
+    return total
 
 
 def highest_tier(queue: Iterable[Waiting]) -> Tier | None:

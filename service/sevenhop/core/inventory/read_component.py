@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -14,10 +14,11 @@ from sevenhop.core.facts.labels import of_component, of_workload
 from sevenhop.core.facts.schema import Facts, Unknown, UnknownReason
 from sevenhop.core.inventory.blocked import missing_of
 from sevenhop.core.inventory.capacity import Waiting
-from sevenhop.core.inventory.ledger import WHOLE
+from sevenhop.core.inventory.claims_wanted import Asked, asked_by_claims
 from sevenhop.core.inventory.leftovers import without_history
-from sevenhop.core.inventory.pools_waiting import place_in_queue
-from sevenhop.core.inventory.products import wanted_products
+from sevenhop.core.inventory.pool_names import is_of, pool_name
+from sevenhop.core.inventory.pools_waiting import claims_on, may_wait_by_claim, place_in_queue
+from sevenhop.core.inventory.products import Product, wanted_products
 from sevenhop.core.inventory.rows import PodRow
 from sevenhop.core.inventory.state import Labelled, Slot, State
 from sevenhop.core.inventory.waiting import spell
@@ -88,7 +89,7 @@ def read_component(state: State, workload: Workload, part: Component, seen: Sigh
         pods_unknown=seen.pods or _unread(rows),
         root_unknown=_root_unknown(state, workload),
     )
-    queue = place_in_queue(slot, tier, waiting, since) if pool else None
+    queue = place_in_queue(slot, tier, waiting, since, claims_on(state, waiting, pool)) if pool else None
     return Read({**labels, **own}, labels, tier, pool, queue, wake)
 
 
@@ -144,23 +145,25 @@ def _since(
 
 def pool_of(state: State, part: Component, rows: Sequence[PodRow], waiting: Sequence[PodRow]) -> str:
     """
-    The pool that a component runs in or waits for; empty without GPUs, and while it waits for devices by claims.
+    The pool that a component runs in or waits for; empty without GPUs, and while nothing tells which devices by claims
+    it would get.
 
     What the pods ask for decides: the product where they name one, else the nodes that selectors, affinity and taints
     leave to those that wait; of several pools that where their siblings run, else the largest: a pod that takes any
     product waits for all of them, and is told once.
     """
+    by_claim = _by_claim(state, rows, waiting)
+    if by_claim:
+        return by_claim
     resource = part.gpu_resource or min((row.resource for row in rows if row.resource), default="")
     if not resource:
-        # Devices by claims are no request: which pool they are of is known once they are held.
-        held = Counter(name for row in rows if (name := state.ledger.pool_of_pod(row.key)))
-        return min(held, key=lambda name: (-held[name], name), default="")
+        return ""
     pools = {name: sums for name, sums in state.ledger.pools().items() if sums.resource == resource}
     products = (part.product,) if part.product else _wanted(state, waiting or rows)
     if products:
-        named = {name: sums for name, sums in pools.items() if name.startswith(products)}
+        named = {name: sums for name, sums in pools.items() if any(is_of(name, product) for product in products)}
         if not named:
-            return products[0] if resource in WHOLE else f"{products[0]}/{resource}"
+            return pool_name(Product(name=products[0]), resource)
         pools = named
     if len(pools) > 1 and waiting:
         reachable = _reachable(state, waiting, pools)
@@ -171,6 +174,24 @@ def pool_of(state: State, part: Component, rows: Sequence[PodRow], waiting: Sequ
     if siblings:
         return min(siblings, key=lambda name: (-siblings[name], name))
     return min(pools, key=lambda name: (-pools[name].allocatable, name), default=resource)
+
+
+def _by_claim(state: State, rows: Sequence[PodRow], waiting: Sequence[PodRow]) -> str:
+    """
+    The pool whose devices waiting pods could get by claims, else that of those which the others hold; empty for pods
+    that ask a device plugin.
+    """
+    pools: Mapping[str, Asked] = {}
+    first = min((row for row in waiting if may_wait_by_claim(row)), key=lambda row: row.key, default=None)
+    if first is not None:
+        pools = asked_by_claims(state, first)
+    if not pools and any(row.resource for row in rows):
+        return ""
+    held = Counter(name for row in rows if (name := state.ledger.pool_of_pod(row.key)) in pools or (name and not pools))
+    if held:
+        return min(held, key=lambda name: (-held[name], name))
+    sums = state.ledger.pools()
+    return min(pools, key=lambda name: (-sums[name].allocatable, name), default="")
 
 
 def _reachable(state: State, waiting: Sequence[PodRow], pools: Collection[str]) -> set[str]:

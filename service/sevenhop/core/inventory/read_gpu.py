@@ -11,9 +11,10 @@ from sevenhop.core.inventory.gpu_agent import Agent, Gpu
 from sevenhop.core.inventory.gpu_blame import waiting_for
 from sevenhop.core.inventory.gpu_health import GpuState
 from sevenhop.core.inventory.objects import Key
+from sevenhop.core.inventory.pool_names import is_shared
 from sevenhop.core.inventory.state import Slot, State
 from sevenhop.core.inventory.workloads import Tier
-from sevenhop.core.words import inflected
+from sevenhop.core.words import in_order, inflected
 
 NO_HOLDERS = Unknown(UnknownReason.NO_SOURCE, "gpu agent: the kubelet does not say who has which device")
 NOBODY = "no pod"
@@ -95,8 +96,8 @@ def hits_text(state: State, pods: Iterable[Key], waiting: Iterable[Key] = ()) ->
             place = f"{slot[0][0]}/{slot[0][1]} {slot[1]}" if slot is not None else pod[0]
             where.setdefault(place, []).append(pod[1])
     texts = []
-    for place in sorted(named | waits):
-        names = [_some(named[place])] if place in named else []
+    for place in in_order(named | waits):
+        names = [_some(in_order(named[place]))] if place in named else []
         if place in waits:
             names.append(f"{len(waits[place])} {inflected(len(waits[place]), 'waits', 'wait')}")
         texts.append(f"{place} ({'; '.join(names)})")
@@ -125,6 +126,6 @@ def _held_without_pod(state: State, agent: Agent, gpu: Gpu) -> bool | Unknown:
     held = facts.is_held(reading)
     if held is not True:
         return held
-    if any(pool.endswith("-SHARED") for pool in state.ledger.pools_of(gpu.node)):
+    if any(is_shared(pool) for pool in state.ledger.pools_of(gpu.node)):
         return False
     return not state.ledger.is_releasing(gpu.node)

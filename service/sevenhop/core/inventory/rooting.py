@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sevenhop.core.inventory.framework import CLAIMABLE, FrameworkSpec, RootRef
 from sevenhop.core.inventory.objects import Objects
 from sevenhop.core.inventory.ownership import Link, Owners
-from sevenhop.core.inventory.templates import LWS, LWS_NAME, metas_of
+from sevenhop.core.inventory.templates import JOBSET, JOBSET_NAME, LWS, LWS_NAME, metas_of
 from sevenhop.core.objects.base import Object
 
 
@@ -63,13 +63,16 @@ class Rooting:
 
 def _claimable(link: Link, chain: Sequence[Link]) -> RootRef:
     """
-    The topmost controller; one that is not visible is known by what its pods carry of it: a LeaderWorkerSet's name,
-    and a Deployment's within the name of its ReplicaSet.
+    The topmost controller; one that is not visible is known by what its pods carry of it: a LeaderWorkerSet's or a
+    JobSet's name, and a Deployment's within the name of its ReplicaSet.
     """
     metas = [meta for below in chain if below.obj is not None for meta, _ in metas_of(below.kind, below.obj)]
     groups = [name for meta in metas if (name := meta.labels.get(LWS_NAME))]
     if groups and link.kind != LWS:
         return RootRef(LWS, link.namespace, groups[-1])
+    sets = [name for meta in metas if (name := meta.labels.get(JOBSET_NAME))]
+    if sets and link.kind == "Job.batch":
+        return RootRef(JOBSET, link.namespace, sets[-1])
     template = next((h for meta in metas if (h := meta.labels.get("pod-template-hash"))), "")
     if link.kind == "ReplicaSet.apps" and link.obj is None and template and link.name.endswith(f"-{template}"):
         return RootRef("Deployment.apps", link.namespace, link.name.removesuffix(f"-{template}"))

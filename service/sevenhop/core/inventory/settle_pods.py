@@ -12,8 +12,9 @@ from sevenhop.core.facts.schema import Unknown
 from sevenhop.core.inventory.fact_changes import FactChanges
 from sevenhop.core.inventory.gpu_blame import waits_for_bad
 from sevenhop.core.inventory.gpu_settling import usage_of
-from sevenhop.core.inventory.ledger import hold_of
+from sevenhop.core.inventory.holds import hold_of
 from sevenhop.core.inventory.objects import Key
+from sevenhop.core.inventory.pools_waiting import may_wait_by_claim
 from sevenhop.core.inventory.read_pod import read_pod
 from sevenhop.core.inventory.read_service import SLICES, comes_up
 from sevenhop.core.inventory.rows import PodRow
@@ -49,6 +50,11 @@ def judge_pending(state: State, dirty: Dirty, now: datetime) -> None:
         row = state.rows.get(key)
         if row is not None and not row.node:
             _put_row(state, dirty, key, replace(row, pending=state.pending.verdict(key)))
+    for key in state.pending.looked_at:
+        row = state.rows.get(key)
+        if row is not None and may_wait_by_claim(row):
+            # What its claims could get, and in which pool, may be another thing though the verdict is the same.
+            dirty.slots.add((row.workload, row.component))
 
 
 def tell_pods(state: State, dirty: Dirty, told: FactChanges, now: datetime) -> None:
@@ -151,12 +157,7 @@ def _leave_family(state: State, row: PodRow, slot: Slot) -> None:
 
 
 def _row_moved(state: State, dirty: Dirty, key: Key, before: PodRow | None, after: PodRow | None) -> None:
-    if (
-        before is None
-        or after is None
-        or (before.node, before.live, before.waiting, before.unreadable)
-        != (after.node, after.live, after.waiting, after.unreadable)
-    ):
+    if before is None or after is None or _counts_for_its_workload(before) != _counts_for_its_workload(after):
         dirty.workloads.update(row.workload for row in (before, after) if row is not None)
     if (
         before is None
@@ -167,6 +168,11 @@ def _row_moved(state: State, dirty: Dirty, key: Key, before: PodRow | None, afte
     ):
         dirty.services |= state.services.of_pod(key)
     _note_failing(state, dirty, key, before, after)
+
+
+def _counts_for_its_workload(row: PodRow) -> tuple[object, ...]:
+    """What facts of the workload read of a pod: with whom it works together, and whether it waits."""
+    return row.workload, row.component, row.group, row.gang, row.node, row.live, row.waiting, row.unreadable
 
 
 def _note_failing(state: State, dirty: Dirty, key: Key, before: PodRow | None, after: PodRow | None) -> None:

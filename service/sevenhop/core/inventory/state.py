@@ -21,7 +21,8 @@ from sevenhop.core.inventory.gpu_health import GpuState, NodeHealth
 from sevenhop.core.inventory.gpu_watch import PoolWatch
 from sevenhop.core.inventory.gpus import Gpus
 from sevenhop.core.inventory.history import Loads, Restarts, SeenGpus
-from sevenhop.core.inventory.ledger import Ledger, asks
+from sevenhop.core.inventory.holds import asks
+from sevenhop.core.inventory.ledger import Ledger
 from sevenhop.core.inventory.objects import Key, Objects
 from sevenhop.core.inventory.pending import Pending
 from sevenhop.core.inventory.policy import Policy

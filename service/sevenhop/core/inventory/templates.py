@@ -11,11 +11,14 @@ from sevenhop.core.inventory.framework import Found, FrameworkSpec, Lookup, Read
 from sevenhop.core.inventory.products import pod_gpus, wanted_product
 from sevenhop.core.inventory.workloads import Component, Model
 from sevenhop.core.objects.base import Custom, Meta, Object
-from sevenhop.core.objects.cluster import Controller, ResourceClaim, ResourceClaimTemplate
+from sevenhop.core.objects.cluster import Controller
+from sevenhop.core.objects.devices import ResourceClaim, ResourceClaimTemplate
 from sevenhop.core.objects.pod import Pod, PodSpec, PodTemplate
 from sevenhop.core.words import counted
 
 LWS = "LeaderWorkerSet.leaderworkerset.x-k8s.io"
+JOBSET = "JobSet.jobset.x-k8s.io"
+JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
 LWS_NAME = "leaderworkerset.sigs.k8s.io/name"
 WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 
@@ -60,11 +63,15 @@ def without_nulls(data: Any) -> Any:
 
 
 def template_of(kind: str, obj: Object) -> PodTemplate | None:
-    """The pods of an object; a LeaderWorkerSet's leader; None where it has none, or none that can be read."""
+    """
+    The pods of an object; a LeaderWorkerSet's leader, a JobSet's first; None without any, or any that can be read.
+    """
     if isinstance(obj, Pod):
         return PodTemplate(metadata=obj.metadata, spec=obj.spec)
     if isinstance(obj, Controller):
         return obj.spec.template
+    if kind == JOBSET and isinstance(obj, Custom):
+        return _first_of_set(obj)
     if kind == LWS and isinstance(obj, Custom):
         template = obj.spec.get("leaderWorkerTemplate")
         if isinstance(template, dict):
@@ -73,6 +80,20 @@ def template_of(kind: str, obj: Object) -> PodTemplate | None:
             except msgspec.ValidationError:
                 return None  # listed with the reason "no pod template"
     return None
+
+
+def _first_of_set(obj: Custom) -> PodTemplate | None:
+    """Of a JobSet's first replicated job; the others are its framework's to read."""
+    entries = obj.spec.get("replicatedJobs")
+    data: Any = entries[0] if isinstance(entries, list) and entries else None
+    for step in ("template", "spec", "template"):
+        data = data.get(step) if isinstance(data, dict) else None
+    if data is None:
+        return None
+    try:
+        return as_template(data)
+    except msgspec.ValidationError:
+        return None
 
 
 def metas_of(kind: str, obj: Object) -> list[tuple[Meta, PodSpec | None]]:

@@ -1,4 +1,4 @@
-"""Cluster-wide objects, storage, policy, devices, services and events."""
+"""Nodes, controllers, policy, services, autoscalers and events."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import msgspec
 from sevenhop.core.objects.base import (
     Condition,
     LabelSelector,
-    Meta,
     Object,
     Quantities,
     Slim,
 )
-from sevenhop.core.objects.pod import ControllerTemplate, NodeSelector, Toleration
+from sevenhop.core.objects.pod import ControllerTemplate
 
 
 class Taint(Slim):
@@ -73,6 +72,7 @@ class ReplicasSpec(Slim):
     paused: bool = False
     suspend: bool = False
     parallelism: int | None = None
+    completions: int | None = None
     service_name: str = ""
     pod_management_policy: str = ""
     strategy: dict[str, Any] | None = None
@@ -107,6 +107,7 @@ class PdbSpec(Slim):
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
     selector: LabelSelector | None = None
+    unhealthy_pod_eviction_policy: str = ""
 
 
 class PdbStatus(Slim):
@@ -178,177 +179,6 @@ class ObjectRef(Slim):
     uid: str = ""
     api_version: str = ""
     field_path: str = ""
-
-
-class PvSpec(Slim):
-    capacity: Quantities = {}
-    access_modes: Sequence[str] = ()
-    storage_class_name: str = ""
-    volume_mode: str = "Filesystem"
-    claim_ref: ObjectRef | None = None
-    node_affinity: VolumeNodeAffinity | None = None
-
-
-class VolumeNodeAffinity(Slim):
-    required: NodeSelector | None = None
-
-
-class Phase(Slim):
-    phase: str = ""
-
-
-class PersistentVolume(Object):
-    spec: PvSpec = msgspec.field(default_factory=PvSpec)
-    status: Phase = msgspec.field(default_factory=Phase)
-
-
-class PvcResources(Slim):
-    requests: Quantities = {}
-
-
-class PvcSpec(Slim):
-    access_modes: Sequence[str] = ()
-    storage_class_name: str | None = None
-    volume_mode: str = "Filesystem"
-    volume_name: str = ""
-    selector: LabelSelector | None = None
-    resources: PvcResources = msgspec.field(default_factory=PvcResources)
-
-
-class PersistentVolumeClaim(Object):
-    spec: PvcSpec = msgspec.field(default_factory=PvcSpec)
-    status: Phase = msgspec.field(default_factory=Phase)
-
-
-class TopologySelectorTerm(Slim):
-    match_label_expressions: Sequence[TopologyLabel] = ()
-
-
-class TopologyLabel(Slim):
-    key: str
-    values: Sequence[str] = ()
-
-
-class StorageClass(Object):
-    provisioner: str = ""
-    volume_binding_mode: str = "Immediate"
-    allowed_topologies: Sequence[TopologySelectorTerm] = ()
-
-
-class CelSelector(Slim):
-    expression: str = ""
-
-
-class DeviceSelector(Slim):
-    cel: CelSelector | None = None
-
-
-class DeviceRequest(Slim):
-    """What one claim asks for; `exactly` in resource.k8s.io/v1, flat in its betas."""
-
-    name: str = ""
-    device_class_name: str = ""
-    count: int = 1
-    allocation_mode: str = "ExactCount"
-    admin_access: bool = False
-    selectors: Sequence[DeviceSelector] = ()
-    tolerations: Sequence[Toleration] = ()
-    exactly: DeviceRequest | None = None
-    first_available: Sequence[DeviceRequest] = ()
-
-
-class Devices(Slim):
-    requests: Sequence[DeviceRequest] = ()
-    constraints: Sequence[dict[str, Any]] = ()
-
-
-class ClaimSpec(Slim):
-    devices: Devices = msgspec.field(default_factory=Devices)
-
-
-class AllocationResult(Slim):
-    request: str = ""
-    driver: str = ""
-    pool: str = ""
-    device: str = ""
-    admin_access: bool = False
-
-
-class AllocationDevices(Slim):
-    results: Sequence[AllocationResult] = ()
-
-
-class Allocation(Slim):
-    devices: AllocationDevices = msgspec.field(default_factory=AllocationDevices)
-    node_selector: NodeSelector | None = None
-
-
-class ClaimStatus(Slim):
-    allocation: Allocation | None = None
-    reserved_for: Sequence[dict[str, Any]] = ()
-
-
-class ResourceClaim(Object):
-    spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
-    status: ClaimStatus = msgspec.field(default_factory=ClaimStatus)
-
-
-class ClaimTemplateSpec(Slim):
-    metadata: Meta = msgspec.field(default_factory=Meta)
-    spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
-
-
-class ResourceClaimTemplate(Object):
-    spec: ClaimTemplateSpec = msgspec.field(default_factory=ClaimTemplateSpec)
-
-
-class DeviceClassSpec(Slim):
-    selectors: Sequence[DeviceSelector] = ()
-    extended_resource_name: str = ""
-
-
-class DeviceClass(Object):
-    spec: DeviceClassSpec = msgspec.field(default_factory=DeviceClassSpec)
-
-
-class _AmountShape(Slim):
-    value: str | int | float = 0
-
-
-class _DeviceShape(Slim):
-    """What of a device is read as a table or a list must be one."""
-
-    attributes: dict[str, Any] | None = None
-    capacity: dict[str, _AmountShape | str | int | float] | None = None
-    taints: Sequence[dict[str, Any]] | None = None
-    node_selector: NodeSelector | None = None
-    basic: dict[str, Any] | None = None
-
-
-class _PoolShape(Slim):
-    generation: int = 0
-
-
-class _SliceShape(Slim):
-    pool: _PoolShape | None = None
-    node_selector: NodeSelector | None = None
-    devices: Sequence[_DeviceShape] | None = None
-
-
-class ResourceSlice(Object):
-    """
-    `spec` as written: driver, nodeName, pool, devices with attributes and capacity.
-
-    Its shape is checked when it is decoded, so that nothing breaks later on what another driver wrote.
-    """
-
-    spec: dict[str, Any] = {}
-
-    def __post_init__(self) -> None:
-        shape = msgspec.convert(self.spec, _SliceShape)
-        for device in shape.devices or ():
-            if device.basic is not None:  # up to v1beta1
-                msgspec.convert(device.basic, _DeviceShape)
 
 
 class ServicePort(Slim):

@@ -11,7 +11,9 @@ import msgspec
 
 from sevenhop.core.objects import cluster as c
 from sevenhop.core.objects.base import Custom, Object, Workspace
+from sevenhop.core.objects.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from sevenhop.core.objects.pod import Pod
+from sevenhop.core.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -77,7 +79,7 @@ _ROWS = (
         "",
         "v1",
         "persistentvolumes",
-        c.PersistentVolume,
+        PersistentVolume,
         "placement",
         namespaced=False,
     ),
@@ -86,7 +88,7 @@ _ROWS = (
         "",
         "v1",
         "persistentvolumeclaims",
-        c.PersistentVolumeClaim,
+        PersistentVolumeClaim,
         "placement",
     ),
     _kind("ResourceQuota", "", "v1", "resourcequotas", c.ResourceQuota, "quota"),
@@ -127,7 +129,7 @@ _ROWS = (
         "storage.k8s.io",
         "v1",
         "storageclasses",
-        c.StorageClass,
+        StorageClass,
         "placement",
         namespaced=False,
     ),
@@ -145,7 +147,7 @@ _ROWS = (
         "resource.k8s.io",
         "v1 v1beta2 v1beta1",
         "deviceclasses",
-        c.DeviceClass,
+        DeviceClass,
         "DRA",
         namespaced=False,
     ),
@@ -154,7 +156,7 @@ _ROWS = (
         "resource.k8s.io",
         "v1 v1beta2 v1beta1",
         "resourceslices",
-        c.ResourceSlice,
+        ResourceSlice,
         "DRA",
         namespaced=False,
     ),
@@ -163,7 +165,7 @@ _ROWS = (
         "resource.k8s.io",
         "v1 v1beta2 v1beta1",
         "resourceclaims",
-        c.ResourceClaim,
+        ResourceClaim,
         "DRA",
     ),
     _kind(
@@ -171,7 +173,7 @@ _ROWS = (
         "resource.k8s.io",
         "v1 v1beta2 v1beta1",
         "resourceclaimtemplates",
-        c.ResourceClaimTemplate,
+        ResourceClaimTemplate,
         "DRA",
     ),
     # Frameworks
@@ -283,6 +285,7 @@ _ROWS = (
         Custom,
         "LeaderWorkerSet: who scales",
     ),
+    _kind("JobSet", "jobset.x-k8s.io", "v1alpha2", "jobsets", Custom, "engines on several hosts"),
     _kind("Model", "kubeai.org", "v1", "models", Custom, "KubeAI"),
     _kind("StormService", "orchestration.aibrix.ai", "v1alpha1", "stormservices", Custom, "AIBrix"),
     _kind("RoleSet", "orchestration.aibrix.ai", "v1alpha1", "rolesets", Custom, "AIBrix"),

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from sevenhop.core.inventory.objects import Key, Objects
-from sevenhop.core.objects.cluster import PersistentVolumeClaim, ResourceClaim
+from sevenhop.core.objects.devices import ResourceClaim
 from sevenhop.core.objects.pod import Pod
+from sevenhop.core.objects.storage import PersistentVolumeClaim
 from sevenhop.core.placement.devices import CLAIMS, CLASSES, TEMPLATES, device_classes
 from sevenhop.core.placement.volumes import STORAGE_CLASSES, VOLUME_CLAIMS, claims_of
 

@@ -9,7 +9,7 @@ from typing import cast
 import msgspec
 
 from sevenhop.core.inventory.objects import Key
-from sevenhop.core.objects.cluster import ClaimSpec, ResourceClaim, ResourceClaimTemplate
+from sevenhop.core.objects.devices import ClaimSpec, ResourceClaim, ResourceClaimTemplate
 from sevenhop.core.objects.pod import Pod, PodResourceClaim
 from sevenhop.core.placement.cluster import Cluster
 from sevenhop.core.placement.devices import CLAIMS, CLASSES, TEMPLATES, ClaimNeed, MissingClassError

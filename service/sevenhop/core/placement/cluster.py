@@ -7,13 +7,15 @@ service never rebuilds.  What-if questions mutate it and take that back: `remove
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import msgspec
 
 from sevenhop.core.inventory.objects import Key, Objects
-from sevenhop.core.objects.cluster import Event, Node, ResourceClaim
+from sevenhop.core.objects.cluster import Event, Node
+from sevenhop.core.objects.devices import ResourceClaim
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement.absence import Absence, resource_claims
 from sevenhop.core.placement.demand import Static
@@ -31,6 +33,7 @@ from sevenhop.core.placement.requests import amounts
 from sevenhop.core.placement.residents import Residents
 from sevenhop.core.placement.static_masks import StaticMasks
 from sevenhop.core.placement.volumes import STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from sevenhop.core.words import Place, natural
 
 _LONGEST_LOG = 20_000
 
@@ -53,7 +56,8 @@ class Cluster:
     """
     Attributes:
         objects: What it was built from; read for everything that is not a node or a pod.
-        views: By node name, in a fixed order.
+        views: By node name, in no order.
+        order: The same by name, `natural`: what is said of nodes does not hang on the order in which they came.
         pending: Pods that wait for a node.
         residents: Pods that hold a place on one.
         absence: Of which kinds all are here.
@@ -80,6 +84,7 @@ class Cluster:
         self._remembered: dict[object, object] = {}
         self._remembered_at = (0, 0)
         self._is_hushed = False
+        self._is_numbered = True
         self.bad_gpus: dict[str, BadGpus] = {}
         self.evaluations: dict[object, object] = {}
         self.refresh()
@@ -155,6 +160,7 @@ class Cluster:
             return
         view.adopt(node)
         if not placed_alike:
+            self._number()
             self._static.node_changed(view)
             self.epoch += 1
         self._touch(view)
@@ -175,9 +181,8 @@ class Cluster:
         for key in (*view.residents, *nominated):
             self._drop_pod(key)
         del self.views[name]
-        self.order = list(self.views.values())
-        for index, each in enumerate(self.order):
-            each.index = index
+        self.order.remove(view)
+        self._is_numbered = False
         for key in nominated:  # they still wait, for another node
             waiting = self.objects.pods().get(key)
             if waiting is not None:
@@ -186,7 +191,15 @@ class Cluster:
     def _add_node(self, node: Node) -> None:
         view = NodeView(node, len(self.order))
         self.views[view.name] = view
-        self.order.append(view)
+        insort(self.order, view, key=_place)
+        self._is_numbered = self._is_numbered and self.order[-1] is view
+
+    def _number(self) -> None:
+        """Only when somebody asks: at the start thousands of nodes come, each of them somewhere in between."""
+        if not self._is_numbered:
+            for index, view in enumerate(self.order):
+                view.index = index
+            self._is_numbered = True
 
     def _add_pod(self, pod: Pod) -> None:
         if pod.is_finished:
@@ -234,6 +247,9 @@ class Cluster:
     def _touch(self, view: NodeView) -> None:
         if self._is_hushed:
             return
+        if not self._is_numbered:
+            self.epoch += 1
+            return
         if len(self.log) >= _LONGEST_LOG:
             self.log = []
             self.epoch += 1
@@ -248,6 +264,7 @@ class Cluster:
 
     def static_masks(self, static: Static) -> list[int]:
         """For each node in order, what keeps such a pod away whatever runs there."""
+        self._number()
         return self._static.of(static, self.order)
 
     def where(self, key: Key) -> str | None:
@@ -369,6 +386,10 @@ class Cluster:
             ):
                 return True
         return False
+
+
+def _place(view: NodeView) -> Place:
+    return natural(view.name)
 
 
 def _taker(ledger: DeviceLedger, claim: Key, devices: tuple[DeviceKey, ...]) -> Callable[[], None]:

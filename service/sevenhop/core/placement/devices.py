@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import islice, product
 from typing import Any, cast
 
 import msgspec
 
 from sevenhop.core.inventory.objects import Key, Objects
-from sevenhop.core.objects.cluster import ClaimSpec, DeviceClass, DeviceRequest, ResourceClaim, ResourceSlice
+from sevenhop.core.objects.devices import ClaimSpec, DeviceClass, DeviceRequest, ResourceClaim, ResourceSlice
 from sevenhop.core.objects.pod import NodeSelector
 from sevenhop.core.objects.quantity import parse as parse_quantity
 from sevenhop.core.placement.device_cel import Device, UnreadableExpressionError, Version, selects
@@ -25,6 +25,9 @@ DeviceKey = tuple[str, str, str]
 """(driver, pool, device)"""
 
 _IMPLICIT = "deviceclass.resource.kubernetes.io/"
+
+_MOST_CHOICES = 64
+"""Among alternatives of all requests: more are not looked through, and the first are the preferred ones."""
 
 
 class Ask(msgspec.Struct, frozen=True, gc=False):
@@ -262,20 +265,40 @@ def allocate(ledger: DeviceLedger, node: str, labels: Mapping[str, str], needs: 
         problems.add("partitionable or shared devices")
     problems.update(n.problem for n in needs if n.problem)
     for chosen in product(*(product(*need.choices) for need in needs)):
-        got = _allocate_choice(ledger, free, needs, chosen, problems)
+        got = _allocate_choice(free, set(ledger.holders), needs, chosen, problems)
         if got is not None:
             return Allocation(got, tuple(sorted(problems)))
     return Allocation(None, tuple(sorted(problems)))
 
 
+def could_allocate(
+    ledger: DeviceLedger, node: str, labels: Mapping[str, str], needs: Sequence[ClaimNeed], *, healed: bool = False
+) -> Iterator[tuple[DeviceKey, ...]]:
+    """
+    What the claims would take on one node if nobody held a device there: once for each choice among alternatives that
+    could be met at all.  Devices that are only watched are not among them.
+
+    Args:
+        healed: As if no device had a taint.
+    """
+    devices = [msgspec.structs.replace(d, taints=()) if healed and d.taints else d for d in ledger.on(node, labels)]
+    every = product(*(product(*need.choices) for need in needs))
+    for chosen in islice(every, _MOST_CHOICES):
+        got = _allocate_choice(devices, set(), needs, chosen, set(), watched=False)
+        if got is not None:
+            yield tuple(key for keys in got for key in keys)
+
+
 def _allocate_choice(
-    ledger: DeviceLedger,
     devices: Sequence[Device],
+    taken: set[DeviceKey],
     needs: Sequence[ClaimNeed],
     chosen: Sequence[Sequence[Ask]],
     problems: set[str],
+    *,
+    watched: bool = True,
 ) -> tuple[tuple[DeviceKey, ...], ...] | None:
-    taken: set[DeviceKey] = set(ledger.holders)
+    """`taken` is added to; devices of admin access are left out of the answer where it is not `watched`."""
     out: list[tuple[DeviceKey, ...]] = []
     for need, asks in zip(needs, chosen, strict=True):
         matching: list[list[Device]] = []
@@ -287,7 +310,8 @@ def _allocate_choice(
         if got is None:
             return None
         taken.update(key for ask, keys in zip(asks, got, strict=True) if not ask.admin for key in keys)
-        out.append(tuple(key for keys in got for key in keys))
+        told = got if watched else [keys for ask, keys in zip(asks, got, strict=True) if not ask.admin]
+        out.append(tuple(key for keys in told for key in keys))
     return tuple(out)
 
 

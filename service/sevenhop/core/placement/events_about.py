@@ -9,6 +9,16 @@ from sevenhop.core.inventory.objects import Key, Objects
 from sevenhop.core.objects.cluster import Event
 
 
+def recency(event: Event) -> tuple[float, str]:
+    """
+    To sort Events by, the newest last.
+
+    Several of one second stand by their names: in the order of arrival they would be told otherwise in every replay.
+    """
+    seen = event.last_seen
+    return (seen.timestamp() if seen is not None else 0.0), event.metadata.name
+
+
 class EventsAbout:
     """Grouped when first asked for, and kept current from then on."""
 
@@ -17,12 +27,12 @@ class EventsAbout:
         self._about: dict[Key, dict[Key, Event]] | None = None
 
     def of(self, key: Key) -> list[Event]:
-        """Events about the object of that namespace and name, the newest last."""
+        """Events about the object of that namespace and name, in the order of `recency`."""
         if self._about is None:
             self._about = {}
             for each, event in cast("Mapping[Key, Event]", self._objects.of("Event")).items():
                 self._about.setdefault((event.about.namespace, event.about.name), {})[each] = event
-        return sorted(self._about.get(key, {}).values(), key=lambda e: e.last_seen.timestamp() if e.last_seen else 0.0)
+        return sorted(self._about.get(key, {}).values(), key=recency)
 
     def update(self, key: Key) -> None:
         """This Event came, changed or went."""

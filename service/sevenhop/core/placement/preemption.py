@@ -186,7 +186,7 @@ def _make_room(view: NodeView, needs: Sequence[tuple[str, int]], priority: int, 
 
 def _reprieve_order(lower: Iterable[Resident], violating: frozenset[Key]) -> list[Resident]:
     """The more important come back first; what a budget protects before what none does."""
-    return sorted(lower, key=lambda r: (r.key not in violating, -r.priority, str(r.started or "")))
+    return sorted(lower, key=lambda r: (r.key not in violating, *_importance(r)))
 
 
 def _try_node(cluster: Cluster, pod: Pod, view: NodeView, priority: int, budgets: _Budgets) -> _Candidate | None:
@@ -214,6 +214,11 @@ def _try_node(cluster: Cluster, pod: Pod, view: NodeView, priority: int, budgets
             _drop(cluster, each)
         for back in reversed(undo):
             back()
+
+
+def _importance(each: Resident) -> tuple[int, str, Key]:
+    """The scheduler's order; of equals it takes any, and we by name, so that a replay says the same."""
+    return -each.priority, str(each.started or ""), each.key
 
 
 def _readmit(cluster: Cluster, each: Resident) -> Callable[[], None]:
@@ -258,7 +263,7 @@ def _violations(victims: Iterable[Resident], budgets: Sequence[tuple[PodDisrupti
     """Those whose eviction would take more than a budget allows, the more important ones spared first."""
     allowed = [budget.status.disruptions_allowed for budget, _ in budgets]
     out = set()
-    for each in sorted(victims, key=lambda r: (-r.priority, str(r.started or ""))):
+    for each in sorted(victims, key=_importance):
         for i, (_, covered) in enumerate(budgets):
             if each.key in covered:
                 allowed[i] -= 1

@@ -10,9 +10,9 @@ from typing import cast
 import msgspec
 
 from sevenhop.core.inventory.objects import Key, Objects
-from sevenhop.core.objects.cluster import PersistentVolume, PersistentVolumeClaim, StorageClass
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.objects.quantity import parse as parse_quantity
+from sevenhop.core.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from sevenhop.core.placement.selectors import NodeTerms, compile_node_selector, compile_selector, node_matches
 
 VOLUMES = "PersistentVolume"

@@ -113,6 +113,17 @@ def state_text(case: Case) -> str:
     return said if told else f"{said}; approved by {case.decided_by}"
 
 
+def asks_after(case: Case) -> str:
+    """
+    What is asked aloud once a run has failed: whoever agreed may have gone back to sleep, and nobody else was woken.
+
+    Nothing after what a person took back, or what was stopped before anything was changed: they know.
+    """
+    failed = case.state in (PlanState.FAILED, PlanState.UNDONE, PlanState.UNKNOWN) and case.started_at is not None
+    is_by_person = case.is_stopped or any(entry.what == "decision.undo" for entry in case.entries)
+    return f"{case.id} {case.state}" if failed and not is_by_person else ""
+
+
 def title_lines(plan: Plan) -> list[str]:
     """The least that must be said of a plan."""
     lines = [plan.title]

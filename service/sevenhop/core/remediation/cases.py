@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from sevenhop.core.effects import Act, Row
 from sevenhop.core.inventory.objects import Key
+from sevenhop.core.inventory.state import State
 from sevenhop.core.remediation.audit import AuditRecord, Head, What, append
 from sevenhop.core.remediation.case import Case, Entry, act_of
 from sevenhop.core.remediation.guards_question import PastRun
 from sevenhop.core.remediation.keeping import case_row
-from sevenhop.core.remediation.live import donors
+from sevenhop.core.remediation.live import lacking
 from sevenhop.core.remediation.plan import Plan
 
 OURSELVES = "sevenhop"
@@ -84,14 +85,22 @@ class Cases:
             if case.started_at is not None and not case.is_adopted
         )
 
-    def held_until(self, workload: Key, component: str) -> datetime | None:
-        """Until when our own change explains what happens to a donor."""
-        times = [
-            case.held_until
+    def held_until(self, workload: Key, component: str, state: State | None) -> datetime | None:
+        """
+        Until when our own change explains what happens to a donor.
+
+        It explains as many missing replicas as were taken or given back: of who lacks more, something else is broken.
+        """
+        slot = (workload, component)
+        held = [
+            (case.held_until, scale.before - scale.after)
             for case in self._cases.values()
-            if case.held_until is not None and (workload, component) in donors(case.plan)
+            if case.held_until is not None
+            for scale in case.plan.scales
+            if (scale.workload, scale.component) == slot
         ]
-        return max(times, default=None)
+        until, replicas = max(held, default=(None, 0))
+        return None if state is not None and lacking(state, slot) > replicas else until
 
     def put(self, case: Case) -> Case:
         """Take in a case as it is now; what is new about it becomes a row, records, and the step that it asks for."""

@@ -26,7 +26,14 @@ from sevenhop.core.remediation.adopting import Adopting
 from sevenhop.core.remediation.advancing import advance, goal_of
 from sevenhop.core.remediation.approvals import Decision, decide, name_of, who_of
 from sevenhop.core.remediation.audit import AuditRecord, Head, What
-from sevenhop.core.remediation.cards import PlanLines, buttons_of, lines_of_end, words_of_answer, words_of_case
+from sevenhop.core.remediation.cards import (
+    PlanLines,
+    asks_after,
+    buttons_of,
+    lines_of_end,
+    words_of_answer,
+    words_of_case,
+)
 from sevenhop.core.remediation.case import Asked, Case, lines_of
 from sevenhop.core.remediation.cases import Cases
 from sevenhop.core.remediation.guards_breaker import Breaker
@@ -127,10 +134,14 @@ class RemediationDesk:
         history = tuple(line for each in self._cases.of_incident(incident) for line in lines_of(each))
         if case is not None and (not case.is_over or answer is None or answer.plan is not None):
             now = words_of_case(case, self._lines)
+            if case.is_over and self._is_of_now(case):
+                now = replace(now, asks=asks_after(case))
             return replace(now, lines=(*now.lines, *self._end_before(case)), history=history[-20:])
         words = words_of_answer(answer) if answer is not None else NO_WORDS
-        ended = lines_of_end(case) if case is not None and self._is_of_now(case) else ()
-        return replace(words, lines=(*ended, *words.lines), history=history[-20:])
+        is_of_now = case is not None and self._is_of_now(case)
+        ended = lines_of_end(case) if case is not None and is_of_now else ()
+        asks = asks_after(case) if case is not None and is_of_now else ""
+        return replace(words, lines=(*ended, *words.lines), history=history[-20:], asks=asks)
 
     def _end_before(self, case: Case) -> tuple[Line, ...]:
         """How the plan before it ended, while people are asked about this one: they should know what was tried."""
@@ -149,7 +160,7 @@ class RemediationDesk:
 
     def own_change_until(self, namespace: str, workload: str, component: str) -> datetime | None:
         """Until when alerts about a component are explained by what we changed there; None if they are not."""
-        return self._cases.held_until((namespace, workload), component)
+        return self._cases.held_until((namespace, workload), component, self._state)
 
     def permit(self, act: Act, now: datetime) -> Permit | Refusal:
         """Leave for one step, asked at the moment of the step, with what is true then."""

@@ -10,7 +10,7 @@ import msgspec
 
 from sevenhop.core.facts.schema import Unknown
 from sevenhop.core.inventory.objects import Key
-from sevenhop.core.inventory.state import State
+from sevenhop.core.inventory.state import Slot, State, component_subject
 from sevenhop.core.objects.base import Object
 from sevenhop.core.objects.cluster import Node
 from sevenhop.core.objects.pod import Pod
@@ -195,6 +195,13 @@ def _holds(state: State, plan: Plan, action: Action) -> bool:
         pod is None or pod.metadata.annotations.get("controller.kubernetes.io/pod-deletion-cost") == cost
         for pod in pods
     )
+
+
+def lacking(state: State, slot: Slot) -> int:
+    """Replicas that a component asks for and that are not ready, as far as that is known."""
+    facts = state.facts.get(component_subject(slot), {})
+    desired, ready = facts.get("component.desired"), facts.get("component.ready")
+    return desired - ready if isinstance(desired, int) and isinstance(ready, int) else 0
 
 
 def live_pods(state: State, workload: Key, component: str) -> list[Pod]:

@@ -18,6 +18,7 @@ from sevenhop.core.objects.base import condition
 from sevenhop.core.objects.cluster import Node
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.remediation.action import Action, Cordon, EvictPod, ObjectRef
+from sevenhop.core.remediation.budgets import cannot_be_evicted
 from sevenhop.core.remediation.guards_question import Evidence
 from sevenhop.core.remediation.plan import Answer, Considered, NoPlanReason, Plan
 from sevenhop.core.remediation.playbook import Goal, Playbook
@@ -26,6 +27,10 @@ from sevenhop.core.words import counted, inflected
 
 MAKES_AGAIN = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "LeaderWorkerSet", "RayCluster", "PodClique"})
 """Kinds of owners that make a pod again when it is removed; a Job counts it as a failure, a bare pod is lost."""
+
+
+HEAD = "head"
+"""Role of the pod that a Ray cluster's workers belong to."""
 
 
 def plan_object(state: State, alerts: Sequence[Alert], playbook: Playbook, incident: str, now: datetime) -> Answer:
@@ -63,11 +68,11 @@ def _pod(state: State, alerts: Sequence[Alert], playbook: Playbook, incident: st
         text = f"{len(candidates)} pods are stuck alike: removing one would not mend the others"
         return Answer(reason=NoPlanReason.NOT_SAFE, text=text, considered=named)
     pod = state.objects.pods()[candidates[0]]
-    against = _not_made_again(pod)
+    against = _not_made_again(pod) or _does_not_end(state, pod) or cannot_be_evicted(state, pod)
     if against:
         return Answer(reason=NoPlanReason.NOT_SAFE, text=against)
     name = "/".join(pod.metadata.key)
-    title = f"remove pod {name}; its owner makes it again"
+    title = f"remove pod {name}; its owner makes it again{_with_it(state, pod)}"
     return Answer(plan=_plan(state, playbook, incident, (EvictPod(pod=_ref(pod)),), title, pod.spec.node_name, now))
 
 
@@ -114,6 +119,47 @@ def _not_made_again(pod: Pod) -> str:
     return ""
 
 
+def _with_it(state: State, pod: Pod) -> str:
+    """
+    Who else may start anew: people agree to that, too.
+
+    A LeaderWorkerSet recreates the whole group of a pod that goes, unless its restartPolicy is None; KubeRay makes
+    several hosts as one, and workers whose head is gone start anew unless the cluster's state is kept elsewhere.
+    """
+    row = state.rows.get(pod.metadata.key)
+    part = state.part((row.workload, row.component)) if row is not None else None
+    if row is None or part is None:
+        return ""
+    live = [
+        each
+        for slot in state.slots_of.get(row.workload, ())
+        for each in state.pods_of((row.workload, slot))
+        if each.live
+    ]
+    if part.role == HEAD:
+        others = sum(each.component != row.component for each in live)
+        return f"; {counted(others, 'worker')} of its Ray cluster may start anew with it" if others else ""
+    mates = sum(each.component == row.component and each.group == row.group and each.key != row.key for each in live)
+    if part.pods_per_replica < 2 or not row.group or not mates:
+        return ""
+    return f"; {counted(mates, 'other pod')} of its group may start anew with it"
+
+
+def _does_not_end(state: State, pod: Pod) -> str:
+    """
+    Of a node that is silent nothing is removed: the pod would stay Terminating until the node is back.
+
+    What has to be made elsewhere Kubernetes evicts by itself, after the pod's toleration of `not-ready`.
+    """
+    node = state.objects.nodes().get(("", pod.spec.node_name))
+    said = condition(node.status.conditions, "Ready") if node is not None else None
+    if node is not None and said is not None and said.status == "True":
+        return ""
+    is_what = "is gone" if node is None else "is not Ready"
+    name = "/".join(pod.metadata.key)
+    return f"node {pod.spec.node_name} {is_what}, so pod {name} would only hang in Terminating; look at the node first"
+
+
 def _cordon(state: State, alerts: Sequence[Alert], playbook: Playbook, incident: str, now: datetime) -> Answer:
     node = _node(state, alerts)
     if isinstance(node, Answer):
@@ -137,11 +183,12 @@ def _plugin(state: State, alerts: Sequence[Alert], playbook: Playbook, incident:
     if len(plugins) != 1:
         found = "no device plugin" if not plugins else f"{len(plugins)} device plugins"
         return Answer(reason=NoPlanReason.NOT_SAFE, text=f"{found} on node {name}; one is needed to restart it")
-    against = _not_made_again(plugins[0])
+    plugin = plugins[0]
+    against = _not_made_again(plugin) or _does_not_end(state, plugin) or cannot_be_evicted(state, plugin)
     if against:
         return Answer(reason=NoPlanReason.NOT_SAFE, text=against)
-    title = f"restart the device plugin of node {name}: remove its pod {plugins[0].metadata.name}"
-    return Answer(plan=_plan(state, playbook, incident, (EvictPod(pod=_ref(plugins[0])),), title, name, now))
+    title = f"restart the device plugin of node {name}: remove its pod {plugin.metadata.name}"
+    return Answer(plan=_plan(state, playbook, incident, (EvictPod(pod=_ref(plugin)),), title, name, now))
 
 
 def _node(state: State, alerts: Sequence[Alert]) -> Node | Answer:

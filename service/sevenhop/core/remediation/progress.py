@@ -22,10 +22,11 @@ from sevenhop.core.inventory.state import Slot, State, component_subject
 from sevenhop.core.objects.cluster import Node
 from sevenhop.core.remediation.action import Cordon, EvictPod, ObjectRef
 from sevenhop.core.remediation.case import Watch
-from sevenhop.core.remediation.live import is_gone, object_of
+from sevenhop.core.remediation.live import donors, is_gone, object_of
 from sevenhop.core.remediation.plan import Plan
 from sevenhop.core.remediation.playbook import Goal
 from sevenhop.core.subject import Subject, SubjectKind
+from sevenhop.core.words import counted, inflected
 
 LONGEST_BLINK = timedelta(minutes=1)
 """
@@ -45,6 +46,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         failures: (pod, cause) of what fails now.
         ready: Ready pods of whom it is for.
         may_take: How long a step of loading may take, by this model's own history; zero if that is not known.
+        drains_until: Until when pods that make room may take to end, where somebody waits for that; None where not.
     """
 
     reached: bool
@@ -54,6 +56,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     failures: tuple[tuple[Key, str], ...] = ()
     ready: int = 0
     may_take: timedelta = timedelta(0)
+    drains_until: datetime | None = None
 
 
 def look(state: State, plan: Plan, goal: Goal, watch: Watch | None = None) -> Look | Unknown:
@@ -65,7 +68,8 @@ def look(state: State, plan: Plan, goal: Goal, watch: Watch | None = None) -> Lo
     """
     if goal is Goal.BENEFICIARY_READY and plan.need is not None:
         slot = (plan.need.workload, plan.need.component)
-        return _component(state, slot, plan.need.ready_goal)
+        seen = _component(state, slot, plan.need.ready_goal)
+        return seen if isinstance(seen, Unknown) else _while_others_end(state, plan, slot, seen)
     if goal is Goal.NODE_CORDONED:
         return _cordoned(state, plan)
     if goal is Goal.NODE_ADVERTISES:
@@ -122,7 +126,9 @@ def watched(watch: Watch, seen: Look | Unknown, now: datetime) -> Watch:
     if isinstance(seen, Unknown):
         return replace(watch, is_blind=True)
     watch = awake(watch, now)
-    progress_at = now if seen.score > watch.score else watch.progress_at
+    # That a pod takes the time that its owner gave it to end is no lack of progress: the room comes when it is gone.
+    is_draining = seen.drains_until is not None and now < seen.drains_until
+    progress_at = now if seen.score > watch.score or is_draining else watch.progress_at
     new = [failure for failure in seen.failures if failure not in watch.failures]
     return replace(
         watch,
@@ -170,6 +176,29 @@ def _component(state: State, slot: Slot, ready_goal: int) -> Look | Unknown:
         ready=count,
         may_take=_may_take(state, rows),
     )
+
+
+def _while_others_end(state: State, plan: Plan, slot: Slot, seen: Look) -> Look:
+    """
+    With the pods that leave and are not gone yet, as long as somebody has no node.
+
+    A deletion's time stamp is its deadline: when it was asked for, and the grace.
+    """
+    if seen.reached or all(row.node for row in state.pods_of(slot) if row.live):
+        return seen
+    pods = state.objects.pods()
+    ending: dict[Key, datetime] = {}
+    for donor in donors(plan):
+        for row in state.pods_of(donor):
+            pod = pods.get(row.key)
+            if pod is not None and pod.metadata.deletion_timestamp is not None and row.node and not pod.is_finished:
+                ending[row.key] = pod.metadata.deletion_timestamp
+    if not ending:
+        return seen
+    last = max(ending, key=lambda key: (ending[key], key))
+    words = f"{seen.words}; {counted(len(ending), 'pod')} that {inflected(len(ending), 'makes', 'make')} room"
+    words = f"{words} may take until {ending[last]:%H:%M:%S} UTC to end"
+    return replace(seen, words=words, drains_until=ending[last])
 
 
 def _rank(row: PodRow) -> int:

@@ -8,17 +8,16 @@ from datetime import datetime, timedelta
 import msgspec
 
 from sevenhop.core.facts.schema import Unknown
-from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.read_component import PDBS
 from sevenhop.core.inventory.state import State
 from sevenhop.core.objects.base import Object, condition
 from sevenhop.core.objects.cluster import Node
-from sevenhop.core.placement.selectors import compile_selector
 from sevenhop.core.remediation.action import Action, ObjectRef, Scale, Value
+from sevenhop.core.remediation.budgets import budgets_of
 from sevenhop.core.remediation.case import Case
 from sevenhop.core.remediation.consent import refusal_for
 from sevenhop.core.remediation.guards_breaker import Breaker
-from sevenhop.core.remediation.guards_question import PastRun, PodBudget, Question, Switch, Target, touched
+from sevenhop.core.remediation.guards_question import PastRun, Question, Switch, Target, touched
 from sevenhop.core.remediation.live import Unseen, done_of, held, is_gone, live_pods, object_of, sight_of, value_at
 from sevenhop.core.remediation.object_plans import evidence_for
 from sevenhop.core.remediation.permit import Purpose
@@ -84,7 +83,7 @@ def question_of(
         approvals=case.approvals,
         history=desk.history,
         targets=tuple(targets_of(state, desk.scaling, case, actions, purpose)),
-        budgets=_budgets(state, plan),
+        budgets=budgets_of(state, plan),
         is_needed=is_open and _is_needed(state, plan),
         live=live if not purpose.gives_back else None,
         evidence=tuple(evidence_for(state, plan, now)),
@@ -181,27 +180,6 @@ def _blind(state: State, plan: Plan) -> Iterable[tuple[str, Unknown]]:
     why = state.belonging_gate()
     if why is not None:
         yield "to which workload each pod belongs", why
-
-
-def _budgets(state: State, plan: Plan) -> tuple[PodBudget, ...] | Unknown:
-    unknown = state.gate(PDBS)
-    if unknown is not None:
-        return unknown
-    victims: dict[Key, dict[str, str]] = {}
-    for key in (*plan.victims, *((ref.namespace, ref.name) for ref in plan.touches if ref.kind == "Pod")):
-        pod = state.objects.pods().get(key)
-        if pod is not None and not pod.is_terminating:
-            victims[key] = pod.metadata.labels
-    found = []
-    for namespace in sorted({key[0] for key in victims}):
-        for (_, name), budget in sorted(state.budgets.get(namespace, {}).items()):
-            selector = compile_selector(budget.spec.selector)
-            count = sum(1 for (where, _), labels in victims.items() if where == namespace and selector.matches(labels))
-            if count:
-                found.append(
-                    PodBudget(name=f"{namespace}/{name}", allowed=budget.status.disruptions_allowed, victims=count)
-                )
-    return tuple(found)
 
 
 def _rule(state: State, scaling: ScalingTable, scale: Scale, own: str) -> Ruler | Conflict | None:

@@ -19,13 +19,13 @@ import msgspec
 import yaml
 
 from sevenhop.core.remediation.audit import verify_lines
+from sevenhop.core.words import counted
 from sevenhop.demo.cast import PLAYBOOK
 from sevenhop.demo.kill.clock import SharedClock
 from sevenhop.demo.kill.counting import Seen, doubled_of, lost_of
 from sevenhop.demo.kill.slack import CHANNEL, LocalSlack
 from sevenhop.demo.kill.trouble import Caller, Cluster, Rounds, user
 from sevenhop.demo.kill.victim import Given
-from sevenhop.demo.narrator import counted
 from sevenhop.demo.page import Page
 from sevenhop.demo.stage import StageError, open_cluster
 from sevenhop.demo.story import BEGINS

@@ -18,13 +18,15 @@ from sevenhop.frameworks.scaling.way import in_namespace
 BUDGET = "PodDisruptionBudget.policy"
 
 
-def no_room(view: View, pods: Sequence[Pod], leaving: int) -> Conflict | None:
+def no_room(view: View, pods: Sequence[Pod], leaving: int, *, is_choice_known: bool = False) -> Conflict | None:
     """
     The first budget that allows fewer disruptions than pods leave.
 
     Args:
         pods: Of whom some go; all of the component's, or the victims.
         leaving: How many of them go at most.
+        is_choice_known: Who goes is known once it is chosen, and asked again then: as long as pods that no budget
+            guards could be the ones, there is room.
     """
     if not pods:
         return None
@@ -36,7 +38,8 @@ def no_room(view: View, pods: Sequence[Pod], leaving: int) -> Conflict | None:
         # What is not ready counts for no budget: that it goes disrupts nobody.
         guarded = sum(1 for pod in pods if selector.matches(pod.metadata.labels) and _is_ready(pod))
         allowed = budget.status.disruptions_allowed
-        if allowed < min(leaving, guarded):
+        must = leaving - (len(pods) - guarded) if is_choice_known else min(leaving, guarded)
+        if allowed < must:
             pods_word = "pod" if leaving == 1 else "pods"
             return Conflict(
                 ConflictReason.BUDGET,

@@ -9,7 +9,7 @@ from sevenhop.core.inventory.workloads import Component, Workload
 from sevenhop.core.objects.base import Object
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.remediation.action import Edit, ObjectRef
-from sevenhop.core.remediation.reduction import Conflict, ConflictReason, View
+from sevenhop.core.remediation.reduction import Chooser, Conflict, ConflictReason, View
 from sevenhop.frameworks.scaling.autoscalers import autoscaled
 from sevenhop.frameworks.scaling.budgets import BUDGET, no_room
 from sevenhop.frameworks.scaling.consent import borrowed, in_git, opted_out, reverted_by
@@ -49,6 +49,11 @@ def conflict_of(
     spoken: list[tuple[ObjectRef, Object]] = [*objects, *((ref_of("Pod", pod), pod) for pod in pods)]
     if namespace is not None:
         spoken.append((ref_of("Namespace", namespace), namespace))
+    if namespace is not None and namespace.metadata.deletion_timestamp is not None:
+        text = (
+            f"Namespace {workload.namespace} is being deleted: its pods go by themselves, and none could be given back"
+        )
+        return Conflict(ConflictReason.NO_TARGET, text)
     queue = queued(view, ruler.target, objects, pods)
     scaled = {(ref.kind, ref.name) for ref in seen}
     found = (
@@ -60,7 +65,7 @@ def conflict_of(
         or lost_volumes(objects)
         or rolling(objects)
         or _at_its_floor(component, way)
-        or no_room(view, pods, ruler.unit_pods)
+        or no_room(view, pods, ruler.unit_pods, is_choice_known=ruler.chooser is not Chooser.ANY)
     )
     if found is not None:
         return found

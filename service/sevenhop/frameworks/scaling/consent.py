@@ -22,6 +22,14 @@ _HELM = "meta.helm.sh/release-name"
 # https://cloud.google.com/kubernetes-engine/config-sync/docs/reference/label-and-annotations
 _CONFIG_SYNC = "configmanagement.gke.io/managed"
 _FLUX = ("kustomize.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/name")
+# On each object that these bring from another cluster or from Git: pkg/util/constants.go of Karmada, the annotations of
+# Rancher's wrangler `apply` (k3s writes an empty id on what it only applies at its start), lib/k8s_utils of Sveltos.
+_FROM_ABOVE = "Karmada"
+_KARMADA = "karmada.io/managed"
+_FLEET = "objectset.rio.cattle.io/id"
+_SVELTOS = "projectsveltos.io/reference-kind"
+# kapp and kapp-controller write the same label; https://carvel.dev/kapp/docs/v0.64.x/apply
+_KAPP = "kapp.k14s.io/app"
 # https://fluxcd.io/flux/components/kustomize/kustomizations/#controlling-the-apply-behavior-of-resources
 _FLUX_SKIPS = {
     "kustomize.toolkit.fluxcd.io/reconcile": ("disabled",),
@@ -57,7 +65,7 @@ def borrowed(objects: Iterable[tuple[ObjectRef, Object]]) -> Conflict | None:
 
 def in_git(objects: Iterable[tuple[ObjectRef, Object]], edits: Mapping[ObjectRef, tuple[Edit, ...]]) -> Conflict | None:
     """
-    Whether Argo CD or Flux would set a field back.
+    Whether Argo CD, Flux or another that keeps objects as they stand elsewhere would set a field back.
 
     Objects keep no `managedFields` here, so it is told by labels and annotations.  What Argo CD applied last stands in
     an annotation, unless it applies on the server's side: a field that is not in it is not Argo CD's.
@@ -71,9 +79,10 @@ def in_git(objects: Iterable[tuple[ObjectRef, Object]], edits: Mapping[ObjectRef
             continue
         if keeper == "Argo CD" and _is_not_applied(obj, edits.get(ref, ())):
             continue
+        where = "in its control plane" if keeper == _FROM_ABOVE else "in Git"
         return Conflict(
             ConflictReason.GITOPS,
-            f'{keeper} keeps {called(ref)} as it stands in Git and may set it back; {REMEDIATION}: "{ALLOW}" on it '
+            f'{keeper} keeps {called(ref)} as it stands {where} and may set it back; {REMEDIATION}: "{ALLOW}" on it '
             "says that it does not",
         )
     return None
@@ -86,6 +95,10 @@ def reverted_by(objects: Iterable[tuple[ObjectRef, Object]]) -> tuple[str, ...]:
         labels = obj.metadata.labels
         if labels.get("app.kubernetes.io/managed-by") == "Helm" or _HELM in obj.metadata.annotations:
             notes.append(f"{called(ref)} is of a Helm release: the next upgrade sets it back")
+        elif _KAPP in labels:
+            notes.append(
+                f"{called(ref)} is deployed by kapp: its next deploy sets it back, kapp-controller's by itself"
+            )
         elif _INSTANCE in labels and not _keeper(obj):
             # Argo CD before version 3 tracks by this label, unless told otherwise; so do people, for themselves.
             notes.append(
@@ -102,7 +115,13 @@ def _keeper(obj: Object) -> str:
     if any(key in labels for key in _FLUX):
         skips = any(annotations.get(key, "") in words for key, words in _FLUX_SKIPS.items())
         return "" if skips else "Flux"
-    return "Config Sync" if annotations.get(_CONFIG_SYNC) == "enabled" else ""
+    if annotations.get(_CONFIG_SYNC) == "enabled":
+        return "Config Sync"
+    if labels.get(_KARMADA) == "true":
+        return _FROM_ABOVE
+    if annotations.get(_FLEET):
+        return "Rancher Fleet"
+    return "Sveltos" if _SVELTOS in labels or _SVELTOS in annotations else ""
 
 
 def _is_not_applied(obj: Object, edits: tuple[Edit, ...]) -> bool:

@@ -29,13 +29,19 @@ def find(view: View, workload: Workload, component: Component, pods: Sequence[Po
         return target
     kind, name = target
     if kind not in _CHOOSERS:
-        return Conflict(
-            ConflictReason.NOT_PROVEN, f"scaling {called(ObjectRef(kind, workload.namespace, name))} is not proven"
-        )
+        return _not_proven(view, ObjectRef(kind, workload.namespace, name))
     obj = look(view, kind, workload.namespace, name, LWS_VERSIONS if kind == LWS else ())
     if isinstance(obj, Conflict):
         return obj
     return made_by_another(kind, obj) or through_scale(kind, obj, pods, floor=pair_floor(workload, component))
+
+
+def _not_proven(view: View, ref: ObjectRef) -> Conflict:
+    """With who made it, as far as that is a kind that people know: a Rollout of Argo makes ReplicaSets, too."""
+    obj = view.get(ref.kind, ref.namespace, ref.name)
+    owner = obj.metadata.controller() if obj is not None else None
+    made = f" (made by {owner.kind} {owner.name})" if owner is not None else ""
+    return Conflict(ConflictReason.NOT_PROVEN, f"scaling {called(ref)}{made} is not proven")
 
 
 def _target(view: View, workload: Workload, component: Component) -> tuple[str, str] | Conflict:

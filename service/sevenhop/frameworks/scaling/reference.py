@@ -14,7 +14,7 @@ this table is refused with words; so is what conflicts, before anybody is asked.
 
 An owner keeps Sevenhop away with the annotation `{REMEDIATION}: "off"` on the workload, on
 an object of the component, on its pods or on the namespace.  `{REMEDIATION}: "allow"` on an
-object says that Argo CD or Flux does not set its replicas back.
+object says that Argo CD, Flux or their like does not set its replicas back.
 """
 
 _CHOOSERS = {
@@ -34,8 +34,8 @@ _CONFLICTS = {
     ConflictReason.QUEUED: "Kueue has admitted it as a whole: it would be suspended and queued again.  Deployments and "
     "LeaderWorkerSets are free: Kueue counts their pods and groups one by one.",
     ConflictReason.ROLLOUT: "A rollout, an upgrade, a suspension or an earlier scaling is under way.",
-    ConflictReason.GITOPS: "Argo CD or Flux keeps the object.  Not, if what Argo CD applied last is known and has none "
-    "of the fields, or if Flux is told to leave the object alone.",
+    ConflictReason.GITOPS: "Argo CD, Flux, Config Sync, Rancher Fleet, Sveltos or Karmada keeps the object.  Not, if "
+    "what Argo CD applied last is known and has none of the fields, or if Flux is told to leave the object alone.",
     ConflictReason.BUDGET: "A PodDisruptionBudget has no room.  It would not stop a controller, but states a floor.",
     ConflictReason.FLOOR: "It is at its floor: `minAvailable`, the least of a range, one prefill and one decode.",
     ConflictReason.INDIVISIBLE: "It cannot be reduced in part: a multi-node predictor, a RayJob, a head.",

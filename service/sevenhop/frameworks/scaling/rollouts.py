@@ -22,7 +22,8 @@ def rolling(objects: Iterable[tuple[ObjectRef, Object]]) -> Conflict | None:
     for ref, obj in objects:
         why = rollout(ref.kind, obj)
         if why:
-            return Conflict(ConflictReason.ROLLOUT, f"{called(ref)}: {why}; wait until it is done")
+            then = _held(ref.kind, obj) or "wait until it is done"
+            return Conflict(ConflictReason.ROLLOUT, f"{called(ref)}: {why}; {then}")
     return None
 
 
@@ -48,6 +49,19 @@ def rollout(kind: str, obj: Object) -> str:
     if kind == "InferenceService.serving.kserve.io":
         return _revisions(obj.status)
     return ""
+
+
+def _held(kind: str, obj: Object) -> str:
+    """What a person has to do where a rollout does not go on by itself; empty where it does."""
+    if not isinstance(obj, Controller):
+        return ""
+    if kind == "Deployment.apps":
+        return "it is paused, so this does not end by itself; resume it" if obj.spec.paused else ""
+    strategy = obj.spec.update_strategy or {}
+    if text(strategy, "type") == "OnDelete":
+        return "with OnDelete this ends only when somebody removes these pods"
+    partition = number(strategy, "rollingUpdate", "partition") or 0
+    return f"its partition of {partition} keeps them; finish the update first" if partition > 0 else ""
 
 
 def _deployment(obj: Controller) -> str:

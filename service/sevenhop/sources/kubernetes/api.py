@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -132,6 +132,15 @@ class Access:
     max_age_s: float | None = None
 
 
+class _Request(NamedTuple):
+    method: str
+    path: str
+    params: Mapping[str, str] | None
+    headers: Mapping[str, str]
+    body: bytes | None
+    silence_s: float
+
+
 class ApiServer:
     """
     One API server over raw HTTP.
@@ -203,7 +212,7 @@ class ApiServer:
             ApiError: Any other status.
             aiohttp.ClientError, TimeoutError, OSError: It could not be reached, or went away.
         """
-        response = await self._request(method, path, params, headers, body, silence_s)
+        response = await self._request(_Request(method, path, params, headers or {}, body, silence_s))
         try:
             yield response
         finally:
@@ -232,21 +241,13 @@ class ApiServer:
                 f"{self.base_url} answers, but not as a Kubernetes API server; check the server of this context"
             ) from None
 
-    async def _request(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, str] | None,
-        headers: Mapping[str, str] | None,
-        body: bytes | None,
-        silence_s: float,
-    ) -> aiohttp.ClientResponse:
+    async def _request(self, request: _Request) -> aiohttp.ClientResponse:
         max_age = self._access.max_age_s
         if max_age is not None and self._monotonic() - self._loaded_at > max_age:
             await self._renew(self._generation)
         for attempt in (0, 1):
             generation = self._generation
-            response = await self._send(method, path, params, headers, body, silence_s)
+            response = await self._send(request)
             if response.status < 300:
                 return response
             try:
@@ -258,15 +259,7 @@ class ApiServer:
                 raise error
         raise AssertionError("the second attempt returns or raises")
 
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, str] | None,
-        headers: Mapping[str, str] | None,
-        body: bytes | None,
-        silence_s: float,
-    ) -> aiohttp.ClientResponse:
+    async def _send(self, request: _Request) -> aiohttp.ClientResponse:
         access = self._access
         if self._session is None:
             # limit=0: every watch holds a connection for minutes, and one more kind must never wait for another.
@@ -284,14 +277,14 @@ class ApiServer:
         if access.server_name:
             options["server_hostname"] = access.server_name
         return await self._session.request(
-            method,
-            access.base_url + path,
-            params=params,
-            headers={**access.headers, **(headers or {})},
-            data=body,
+            request.method,
+            access.base_url + request.path,
+            params=request.params,
+            headers={**access.headers, **request.headers},
+            data=request.body,
             proxy=access.proxy,
             allow_redirects=False,  # a redirect would carry the token elsewhere
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_s, sock_read=silence_s),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_s, sock_read=request.silence_s),
             **options,
         )
 

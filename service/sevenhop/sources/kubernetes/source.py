@@ -233,6 +233,7 @@ async def list_once(
                 progress(_progress(watches.values(), finished))
     finally:
         feeding.cancel()
+        await asyncio.wait([feeding])  # whoever closes the connections next finds nothing under way
 
 
 async def _list_kind(watch: KindWatch, served: Served, limits: Limits, sleep: Sleep, tries: int) -> None:

@@ -45,7 +45,3 @@ class KindStatus(msgspec.Struct, frozen=True, kw_only=True):
     repeated: int = 0
     next_try_at: datetime | None = None
     list_progress: tuple[int, int] | None = None
-
-    def line_age_s(self, now: datetime) -> float | None:
-        """Seconds since the last line; None if there was none."""
-        return None if self.last_line_at is None else (now - self.last_line_at).total_seconds()

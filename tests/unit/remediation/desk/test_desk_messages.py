@@ -10,11 +10,12 @@ from msgspec.structs import replace
 from sevenhop.core.effects import Role
 from sevenhop.core.events import StepResult, Verb
 from sevenhop.core.incidents.members import Member
+from sevenhop.core.remediation.permit import Purpose
 from sevenhop.core.remediation.plan import Answer, NoPlanReason
 from sevenhop.core.remediation.states import PlanState
 from sevenhop.core.remediation.views import describe, plans, runs, safety, shadow
 from tests.builders import at, node, pod
-from tests.unit.remediation.desk.desk_scene import FREE, Scene, lent, settings_of
+from tests.unit.remediation.desk.desk_scene import FREE, Scene, approved, lent, settings_of
 
 
 def _plan_lines(scene: Scene) -> list[str]:
@@ -170,3 +171,27 @@ def test_how_the_plan_before_ended_is_said_beside_the_next() -> None:
     assert len(ends) == 1
     assert "(403)" in ends[0]
     assert any("(403)" in line and first.id in line for line in message.details)
+
+
+def test_a_run_that_has_failed_is_told_aloud_once() -> None:
+    """An edit notifies nobody, and whoever agreed may be asleep again: that it was undone is posted anew, and why."""
+    scene = approved(Scene())
+    scene.passes(FREE.no_progress.total_seconds() + 2)
+    told = len(scene.sent)
+    scene.does(Purpose.UNDO)
+    assert scene.case().state is PlanState.UNDONE
+    scene.passes(600)
+    loud = [each for each in scene.sent[told:] if each.anew and "llama-70b" in each.message.title]
+    assert [each.reason for each in loud] == ["decision_wanted"]
+    assert any("no progress" in line.text for line in loud[0].message.lines)
+
+
+def test_what_a_person_took_back_is_not_told_aloud() -> None:
+    """They know; it is edited quietly."""
+    scene = approved(Scene())
+    scene.passes(60)
+    told = len(scene.sent)
+    scene.decides(Verb.UNDO)
+    scene.does(Purpose.UNDO)
+    scene.passes(600)
+    assert [each.reason for each in scene.sent[told:] if each.anew and "llama-70b" in each.message.title] == []

@@ -12,7 +12,7 @@ from sevenhop.core.inventory.history import Loads
 from sevenhop.core.inventory.history_keeping import release_of
 from sevenhop.core.remediation.permit import Purpose
 from sevenhop.core.remediation.states import PlanState
-from tests.builders import at, dynamo_pod
+from tests.builders import at, dynamo_pod, pod_of
 from tests.unit.remediation.desk.desk_scene import FREE, Scene, approved, person, settings_of
 
 
@@ -324,6 +324,22 @@ def test_own_changes_do_not_alert() -> None:
     noted = [n.reason for key in scene.engine.desk.incidents.values() for n in scene.engine.desk.decisions.of(key.id)]
     assert "not_due_own_change" in noted
     scene.until(restored_at + 700)
+    assert [n.anew for n in scene.sent[told:] if "summarizer" in n.message.title and n.anew] == [True]
+
+
+def test_more_than_our_change_explains_is_told_at_once() -> None:
+    """The donor lacks the one that was given back, and loses another: that is no change of ours, and is not held."""
+    scene = approved(Scene())
+    scene.becomes_ready()
+    scene.passes(5)
+    scene.decides(Verb.RESTORE)
+    told = len(scene.sent)
+    scene.does(Purpose.RESTORE)
+    scene.passes(10)
+    (other,) = (pod for pod in scene.pods("summarizer") if pod.spec.node_name)
+    suffix = other.metadata.name.rpartition("-")[2]
+    scene.put(pod_of(scene.replicas, suffix, node=other.spec.node_name, ready=False, since=at(scene.seconds)))
+    scene.passes(200)
     assert [n.anew for n in scene.sent[told:] if "summarizer" in n.message.title and n.anew] == [True]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from sevenhop.core.objects.pod import Pod
 from sevenhop.core.remediation.action import Edit, ObjectRef
 from sevenhop.core.remediation.cards import question_of
 from sevenhop.core.remediation.case import Case, Stage
@@ -96,3 +97,25 @@ def test_in_how_many_cases_it_helps_is_in_the_question() -> None:
     assert "cases" not in question_of(case)
     warned = replace(case, plan=replace(case.plan, helps_first=(1, 2)))
     assert "helps in 1 of 2 cases of who is tried first" in question_of(warned)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "said"),
+    [
+        ({"karpenter.sh/do-not-disrupt": "true"}, "giver-aaaa-0 says karpenter.sh/do-not-disrupt: true"),
+        ({"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}, "safe-to-evict: false"),
+        ({"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"}, ""),
+        ({}, ""),
+    ],
+    ids=["karpenter", "cluster autoscaler", "may be moved", "nothing"],
+)
+def test_an_owner_who_wants_a_pod_left_alone_is_heard(annotations: dict[str, str], said: str) -> None:
+    """It speaks to autoscalers, so it is no refusal; who approves should know."""
+    world = World()
+    world.nodes(gpu_1=4)
+    world.donor("giver", ["gpu-1", "gpu-1"])
+    for obj in world.objects:
+        if isinstance(obj, Pod):
+            obj.metadata.annotations |= annotations
+    notes = [note for note in world.plan(world.waits("needy")).notes if "does not want it moved" in note]
+    assert [said in note for note in notes] == ([True] if said else [])

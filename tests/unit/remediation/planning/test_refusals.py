@@ -269,7 +269,7 @@ def test_a_tier_may_come_from_the_policy_or_from_priority() -> None:
     replicaset = b.replicaset(owner)
     world.objects += [owner, replicaset, *(b.pod_of(replicaset, str(i), node="gpu-1") for i in range(2))]
     world.waits("needy", tier="")
-    assert world.plan(NEEDY).title == "giver 2 → 1, frees 2 H100 on gpu-1"
+    assert world.plan(NEEDY).title == "lab/giver 2 → 1, frees 2 H100 on gpu-1"
 
 
 def test_all_that_is_asked_for_is_counted() -> None:

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
 
 from sevenhop.core.inventory.objects import Key
-from sevenhop.core.inventory.read_gpu import slot_of_pod
 from sevenhop.core.inventory.state import State
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement.evaluation import class_of, evaluate
 from sevenhop.core.placement.fit import unmodelled
 from sevenhop.core.remediation.action import Action, Scale, Steer
-from sevenhop.core.remediation.plan import Answer, Considered, Need, NoPlanReason, Plan
+from sevenhop.core.remediation.plan import Answer, Considered, Need, Plan
 from sevenhop.core.remediation.planning.candidates import Field
-from sevenhop.core.remediation.planning.cuts import Candidate, Cut, Found, Tried, why_larger
+from sevenhop.core.remediation.planning.cuts import Candidate, Cut, Tried
+from sevenhop.core.remediation.planning.not_chosen import NotChosen
 from sevenhop.core.remediation.planning.queue import Queue
 from sevenhop.core.remediation.planning.search import Search
+from sevenhop.core.remediation.planning.sick import sick_place
 from sevenhop.core.remediation.planning.simulate import Simulation
-from sevenhop.core.remediation.planning.words import count, others, slot_name, some, title_of
+from sevenhop.core.remediation.planning.words import count, others, slot_name, some, stays_put, title_of
 from sevenhop.core.remediation.playbook import Playbook
 from sevenhop.core.remediation.reduction import Chooser, Conflict, ConflictReason
 from sevenhop.core.remediation.view import view_of
 
 _MOST_TOLD = 50
 """Choices of victims for which it is worked out where the pods then run; of more, the first so many."""
-
-_MOST_NODES = 16
-"""Nodes on which it is tried whether more than the limits allow would help."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -60,8 +59,6 @@ class Binding:
         self._state, self._asked, self._field = state, asked, field
         self._simulation, self._queue = simulation, queue
         self._actions: dict[tuple[Cut, ...], tuple[Action, ...]] = {}
-        self._refused: dict[int, Considered] = {}
-        self._unsteered: list[Tried] = []
         self._sure: dict[tuple[Cut, ...], Tried] = {}
         self._search = Search(
             field.donors,
@@ -74,13 +71,14 @@ class Binding:
             accept=self._accept,
             standing=frozenset(asked.standing.victims) if asked.standing is not None else frozenset(),
         )
+        self._not_chosen = NotChosen(state, asked.need, asked.playbook, field, self._search, simulation, queue)
 
     def answer(self) -> Answer:
         """The plan, or why there is none."""
         found = self._search.run()
-        considered = self._considered(found)
+        considered = self._not_chosen.considered(found)
         if found.best is None:
-            reason, text = self._shortfall(found)
+            reason, text = self._not_chosen.shortfall(found)
             return Answer(reason=reason, text=text, considered=considered)
         return Answer(plan=self._plan(found.best.candidate, considered), considered=considered)
 
@@ -93,18 +91,18 @@ class Binding:
             made = self._actions_of(cut)
             if isinstance(made, Conflict):
                 donor = self._field.donors[cut.donor]
-                self._refused[cut.donor] = Considered(slot_name(donor.slot), str(made.reason), made.text)
+                self._not_chosen.refused[cut.donor] = Considered(slot_name(donor.slot), str(made.reason), made.text)
                 return False
             actions += made
             named = {(ref.namespace, ref.name) for each in made if isinstance(each, Steer) for ref in each.pods}
             steered.append(named >= set(self._victims(cut)) and self._field.reducible[cut.donor].is_certain(cut.units))
-        if not self._are_apart(candidate, actions):
+        if not self._are_apart(candidate, actions) or self._is_sick(candidate, steered):
             return False
         tried = self._search.judge(candidate, self._search.choices(candidate, steered))
         if not tried.outcome.holds:
             for cut in candidate.cuts:
-                self._refused[cut.donor] = self._unsafe(cut.donor, tried)
-            self._unsteered.append(tried)
+                self._not_chosen.refused[cut.donor] = self._not_chosen.unsafe(cut.donor, tried)
+            self._not_chosen.unsteered.append(tried)
             return False
         self._actions[candidate.cuts] = (
             *(each for each in actions if isinstance(each, Steer)),
@@ -121,7 +119,18 @@ class Binding:
         for cut in candidate.cuts:
             who = slot_name(self._field.donors[cut.donor].slot)
             text = "with others of the same object it would give twice in one plan: one at a time"
-            self._refused.setdefault(cut.donor, Considered(who, str(ConflictReason.INDIVISIBLE), text))
+            self._not_chosen.refused.setdefault(cut.donor, Considered(who, str(ConflictReason.INDIVISIBLE), text))
+        return False
+
+    def _is_sick(self, candidate: Candidate, steered: Sequence[bool]) -> bool:
+        """Whether what comes free may hold a GPU that is bad: it fitted nowhere before, so these are its nodes."""
+        for gone in self._search.gone(self._search.choices(candidate, steered), _MOST_TOLD):
+            text = sick_place(self._state, gone, self._nodes_of(sorted(gone)))
+            if text:
+                for cut in candidate.cuts:
+                    who = slot_name(self._field.donors[cut.donor].slot)
+                    self._not_chosen.refused[cut.donor] = Considered(who, "bad-gpu", text)
+                return True
         return False
 
     def _actions_of(self, cut: Cut) -> tuple[Action, ...] | Conflict:
@@ -168,13 +177,25 @@ class Binding:
             lease=asked.playbook.lease,
             helps_in=tried.helps,
             helps_first=helps_first,
-            title=title_of(scales, gpus, asked.need.product, freed),
+            title=title_of(scales, self._freed(candidate, victims, gpus), freed, asked.need.workload[0]),
             considered=considered,
             not_preempted=asked.not_preempted,
             notes=(*notes, *self._not_modelled()),
             proposed_at=asked.now,
             expires_at=asked.now + asked.playbook.expires,
         )
+
+    def _freed(self, candidate: Candidate, victims: Sequence[Key], gpus: int) -> dict[str, int]:
+        """GPUs by product, that which is waited for first; a donor's pods need not all hold the same."""
+        product = self._asked.need.product
+        if any(self._field.reducible[cut.donor].chooser is Chooser.ANY for cut in candidate.cuts):
+            return {product: gpus}
+        found: Counter[str] = Counter({product: 0})
+        for key in victims:
+            row = self._state.rows.get(key)
+            if row is not None and row.node:
+                found[self._state.ledger.pool_of_pod(key) or product] += row.gpus
+        return {name: number for name, number in found.items() if number or name == product}
 
     def _where(self, candidate: Candidate, actions: Sequence[Action]) -> tuple[tuple[str, ...], int]:
         """Nodes on which pods of the need may come to run, and how many others are served before."""
@@ -216,15 +237,32 @@ class Binding:
 
     def _cost(self, cuts: Sequence[Cut]) -> list[str]:
         notes = []
+        pods = self._state.objects.pods()
         for cut in cuts:
             donor = self._field.donors[cut.donor]
             victims = self._victims(cut)
             stays = donor.ruler.replicas - len(cut.units)
-            grace = max(self._state.objects.pods()[key].spec.termination_grace_period_seconds for key in victims)
+            grace = max(pods[key].spec.termination_grace_period_seconds for key in victims)
             drains = f"{count(len(victims), 'pod')} of {slot_name(donor.slot)} drain{'s' if len(victims) == 1 else ''}"
             left = f"{count(stays, 'replica')} stay{'s' if stays == 1 else ''}" if stays else "none stays"
             notes.append(f"{drains} (up to {grace} s, requests unknown); {left}")
+            notes += stays_put(pods[key] for key in victims)
+            outranks = self._outranks(victims)
+            if outranks:
+                notes.append(f"{slot_name(donor.slot)} {outranks}")
         return notes
+
+    def _outranks(self, victims: Sequence[Key]) -> str:
+        """That the donor's pods, once they are given back in a shortage, would push away whom they made room for."""
+        pods, pending = self._state.objects.pods(), self._state.placement.pending
+        gives = max(pods[key].spec.priority or 0 for key in victims)
+        takes = min((pending[key].spec.priority or 0 for key in self._asked.need.pods), default=gives)
+        if gives <= takes or all(pods[key].spec.preemption_policy == "Never" for key in victims):
+            return ""
+        return (
+            f"has a higher priority ({gives}) than who gets its room ({takes}): given back in a shortage, the "
+            "scheduler may preempt that again; set PriorityClasses as the tiers are"
+        )
 
     def _not_modelled(self) -> list[str]:
         cluster = self._state.placement
@@ -233,106 +271,3 @@ class Binding:
             pod: Pod = cluster.pending[key]
             texts |= dict.fromkeys((*evaluate(cluster, class_of(cluster, pod)).problems, *unmodelled(pod)))
         return [f"not modelled: {some(texts)}"] if texts else []
-
-    # What was not chosen
-
-    def _considered(self, found: Found) -> tuple[Considered, ...]:
-        best = found.best.candidate if found.best is not None else None
-        chosen = {cut.donor for cut in best.cuts} if best is not None else set()
-        failed = {cut.donor: tried for tried in reversed(found.failed) for cut in tried.candidate.cuts}
-        out: list[Considered] = []
-        for place, donor in enumerate(self._field.donors):
-            if place in chosen:
-                continue
-            if place in self._refused:
-                out.append(self._refused[place])
-            elif place in failed:
-                out.append(self._unsafe(place, failed[place]))
-            elif place in found.cheapest and best is not None:
-                text = why_larger(best, found.cheapest[place])
-                out.append(Considered(slot_name(donor.slot), "larger", text))
-            elif place in found.cheapest:
-                out.append(Considered(slot_name(donor.slot), "no-help", "not enough would come free on one node"))
-            else:
-                out.append(Considered(slot_name(donor.slot), "limits", self._out_of_reach(place)))
-        return (*out, *self._field.considered)
-
-    def _unsafe(self, place: int, tried: Tried) -> Considered:
-        donor = self._field.donors[place]
-        helps, total = tried.helps
-        who = slot_name(donor.slot)
-        alone = "" if len(tried.candidate.cuts) == 1 else "with others, "
-        if tried.outcome.too_many:
-            return Considered(who, "too-many-cases", f"{alone}too many cases to vouch for")
-        if 0 < helps < total:
-            text = f"{alone}it would help only in {helps} of {total} choices of victims that its controller may make"
-            return Considered(who, "not-safe", text)
-        if tried.outcome.served:
-            text = f"{alone}{others(tried.outcome.served)} may take the room first"
-            return Considered(who, "not-safe", text)
-        return Considered(who, "no-help", f"{alone}not enough would come free where it is needed")
-
-    def _out_of_reach(self, place: int) -> str:
-        donor = self._field.donors[place]
-        limits = f"{count(self._asked.playbook.most_replicas, 'replica')} and {self._asked.playbook.most_gpus} GPUs"
-        spare = f"it can spare ({donor.spare} above its floor of {donor.floor})"
-        return f"what would have to go is more than {spare} or {limits}"
-
-    def _shortfall(self, found: Found) -> tuple[NoPlanReason, str]:
-        field, playbook = self._field, self._asked.playbook
-        who = slot_name((self._asked.need.workload, self._asked.need.component))
-        if not field.donors:
-            why = some(f"{each.who}: {each.text}" for each in field.considered if each.reason != "tier")
-            return NoPlanReason.NO_DONOR, f"nobody of a lower tier than {who} can give: {why}"
-        tried = (*found.failed, *self._unsteered)
-        partly = next((each for each in tried if 0 < each.helps[0] < each.helps[1]), None)
-        if partly is not None:
-            names = some(slot_name(field.donors[cut.donor].slot) for cut in partly.candidate.cuts)
-            text = f"{names} would help only in {partly.helps[0]} of {partly.helps[1]} choices of victims"
-            return NoPlanReason.NOT_SAFE, f"{text}, and the choice is not ours"
-        if self._beyond_limits():
-            text = f"it would take more than {count(playbook.most_replicas, 'replica')} or {playbook.most_gpus} GPUs"
-            return NoPlanReason.TOO_MUCH, f"{text}, the limits of playbook {playbook.id}"
-        served = max((each.outcome.served for each in found.failed), default=0)
-        if served:
-            text = f"{others(served)} may be served first and take the room of {who}"
-            return NoPlanReason.NOT_SAFE, f"{text}{self._among_equals(found.failed, who)}"
-        if any(each.outcome.too_many for each in found.failed):
-            return NoPlanReason.NOT_SAFE, "there are too many cases to vouch for"
-        return NoPlanReason.NOT_ENOUGH, f"all who could give together do not make room for {who}"
-
-    def _among_equals(self, failed: Sequence[Tried], who: str) -> str:
-        """What would decide it, where it is only pods of the same priority that stand in the way; else empty."""
-        for tried in failed[:_MOST_TOLD]:
-            choices = self._search.choices(tried.candidate, [True] * len(tried.candidate.cuts))
-            for gone in self._search.gone(choices, 1):
-                if self._simulation.outcome(gone, self._search.waiting(tried.candidate, gone), by_age=True).holds:
-                    rivals = self._simulation.takers(gone, self._queue.level)
-                    names = some(dict.fromkeys(self._name_of(pod.metadata.key) for pod in rivals), 2)
-                    if not names:
-                        continue  # of these victims it is not their equals who stand in the way
-                    return f": {names} of the same priority, which age does not decide; a higher one for {who} would"
-        return ""
-
-    def _name_of(self, pod: Key) -> str:
-        slot = slot_of_pod(self._state, pod)
-        return "/".join(pod) if slot is None else slot_name(slot)
-
-    def _beyond_limits(self) -> bool:
-        """Whether it would help if everybody gave all that they can spare on the nodes that lack least."""
-        near = set(list(self._field.useful)[:_MOST_NODES])
-        gone: set[Key] = set()
-        givers: list[Key] = []
-        for place, (donor, reducible) in enumerate(zip(self._field.donors, self._field.reducible, strict=True)):
-            if reducible.chooser is Chooser.ANY:
-                continue
-            here = [index for index, unit in enumerate(donor.units) if near.intersection(unit.nodes)]
-            for size in range(min(len(here), donor.spare), 0, -1):
-                closed = reducible.closure(frozenset(here[-size:]))
-                if closed is not None and self._search.may_lose(place, closed):
-                    gone.update(pod for index in closed for pod in donor.units[index].pods)
-                    givers += [pod for unit in donor.units for pod in unit.pods]
-                    break
-        pending = self._state.placement.pending
-        waiting = [pending[pod] for pod in givers if pod in pending and pod not in gone]
-        return bool(gone) and self._simulation.outcome(frozenset(gone), waiting).holds

@@ -7,14 +7,49 @@ from datetime import datetime
 
 from sevenhop.core.hops.diagnosis import Category, Confidence, Diagnosis
 from sevenhop.core.inventory.capacity import Waiting
+from sevenhop.core.inventory.pools_waiting import may_wait_by_claim
 from sevenhop.core.inventory.rows import PodRow
 from sevenhop.core.inventory.state import Slot, State, component_subject
 from sevenhop.core.inventory.workloads import Tier
 from sevenhop.core.remediation.plan import Answer, Need, NoPlanReason
 from sevenhop.core.remediation.planning.words import count, slot_name
 
-HELPED_BY_GPUS = frozenset(("gpu-shortage", "gpu-fragmentation"))
-"""Causes that GPUs of somebody else cure."""
+HELPED_BY_GPUS = frozenset(("gpu-shortage", "gpu-fragmentation", "mig-shortage"))
+"""Causes that GPUs of somebody else cure; of slices only those of the same profile, a resource of their own."""
+
+OF_THE_RELEASE = frozenset(
+    (
+        "image-not-found",
+        "image-unauthorized",
+        "image-name",
+        "image-platform",
+        "secret-missing",
+        "configmap-missing",
+        "bad-command",
+        "bad-arguments",
+        "missing-environment",
+        "security-context",
+        "hf-gated",
+        "hf-unauthorized",
+        "artifact-access-denied",
+        "artifact-not-found",
+        "corrupt-weights",
+        "incomplete-weights",
+        "missing-weights",
+        "weights-mismatch",
+        "trust-remote-code",
+        "unknown-architecture",
+        "tokenizer-missing",
+        "engine-build-mismatch",
+        "storage-uri",
+        "kv-cache-too-small",
+        "gpu-oom-at-load",
+        "bad-parallelism",
+        "engine-config",
+        "nim-no-profile",
+    )
+)
+"""Failures that a pod takes with it to whichever node it gets."""
 
 _KEEPS_AWAY = frozenset(
     (
@@ -100,9 +135,12 @@ def _need(state: State, slot: Slot) -> Need | Answer:
     workload = state.workloads.get(slot[0])
     part = state.part(slot)
     rows = gang_rows(state, waiting_rows(state, slot))
+    if not rows and any(may_wait_by_claim(row) for row in state.pods_of(slot)):
+        text = f"{slot_name(slot)} asks for devices by ResourceClaims; whom to take them from is not worked out"
+        return no_plan(NoPlanReason.UNKNOWN, text)
     if workload is None or part is None or not rows:
         return no_plan(NoPlanReason.NOBODY_WAITS, f"no pod of {slot_name(slot)} waits for GPUs")
-    refused = not_helped(rows)
+    refused = not_helped(rows) or _does_not_start(state, slot, rows)
     if refused is not None:
         return refused
     stuck = _stuck_units(rows, part.pods_per_replica)
@@ -179,6 +217,24 @@ def not_helped(rows: Sequence[PodRow]) -> Answer | None:
     return None
 
 
+def _does_not_start(state: State, slot: Slot, rows: Iterable[PodRow]) -> Answer | None:
+    """
+    Pods of the very release that waits have a node and fail there for a reason that is the release's own.
+
+    GPUs that somebody gives up for one more of them would be lost to both.  One that is ready says that it can run.
+    """
+    wanted = {(row.version, row.image) for row in rows}
+    alike = [row for row in state.pods_of(slot) if row.live and row.node and (row.version, row.image) in wanted]
+    if any(row.ready for row in alike):
+        return None
+    for row in sorted(alike, key=lambda each: each.key):
+        why = row.failure
+        if why is not None and why.cause in OF_THE_RELEASE and why.confidence is not Confidence.UNKNOWN:
+            text = f"{row.key[1]} of the same release has its GPUs and does not start ({why.cause}); mend that first"
+            return no_plan(NoPlanReason.NOT_A_SHORTAGE, f"{text}, more GPUs would not help: {why.summary}")
+    return None
+
+
 def _other_cause(verdicts: Sequence[Diagnosis]) -> Answer:
     for verdict in verdicts:
         if verdict.cause == "preempting":
@@ -190,8 +246,8 @@ def _other_cause(verdicts: Sequence[Diagnosis]) -> Answer:
     first = verdicts[0]
     if first.cause == "none":
         return no_plan(NoPlanReason.NOBODY_WAITS, first.summary)
-    what = count(len(verdicts), "pod")
-    return no_plan(NoPlanReason.NOT_A_SHORTAGE, f"{what} wait for something else ({first.cause}): {first.summary}")
+    what = f"{count(len(verdicts), 'pod')} wait{'s' if len(verdicts) == 1 else ''}"
+    return no_plan(NoPlanReason.NOT_A_SHORTAGE, f"{what} for something else ({first.cause}): {first.summary}")
 
 
 def no_plan(reason: NoPlanReason, text: str) -> Answer:

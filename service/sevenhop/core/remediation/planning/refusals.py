@@ -19,6 +19,7 @@ from sevenhop.core.remediation.planning.need import no_plan
 from sevenhop.core.remediation.planning.simulate import Simulation
 from sevenhop.core.remediation.planning.words import some
 from sevenhop.core.subject import Subject, SubjectKind
+from sevenhop.core.words import in_order
 
 AT_ONCE = timedelta(minutes=10)
 MOST_BAD = 0.2
@@ -137,5 +138,5 @@ def releasing(state: State, simulation: Simulation, nodes: Iterable[str], now: d
     ]
     if not ending or not simulation.outcome(frozenset(ending)).holds:
         return None
-    text = f"pods that are ending make the room: {some(sorted(name for _, name in ending))}"
+    text = f"pods that are ending make the room: {some(in_order(name for _, name in ending))}"
     return no_plan(NoPlanReason.NOT_A_SHORTAGE, text)

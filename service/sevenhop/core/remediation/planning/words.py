@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from sevenhop.core.inventory.objects import Key
 from sevenhop.core.inventory.state import Slot
+from sevenhop.core.objects.pod import Pod
 from sevenhop.core.remediation.action import Edit, Scale, Steer
 from sevenhop.core.remediation.plan import Considered, Need, Plan
+from sevenhop.core.words import in_order
 
 _MODEL = re.compile(r"^(?:NVIDIA-|Tesla-|AMD-Instinct-|AMD-)?(RTX-[A-Za-z0-9]+|[A-Za-z]*\d+[A-Za-z]*)")
 
@@ -72,22 +74,51 @@ def minutes(span: timedelta) -> str:
     return f"{whole // 60} h" if whole and whole % 60 == 0 else f"{whole} min"
 
 
-def change(scale: Scale) -> str:
-    """``summarizer 4 → 3``; the component is named where the workload has more than a name."""
-    workload = scale.workload[1]
+def change(scale: Scale, home: str = "") -> str:
+    """
+    ``summarizer 4 → 3``; the component is named where the workload has more than a name.
+
+    Args:
+        home: Namespace of whom it is for: two namespaces may hold a workload of one name, so another one is named.
+    """
+    workload = scale.workload[1] if home in ("", scale.workload[0]) else "/".join(scale.workload)
     name = (
         workload
-        if scale.component in ("", workload, "engine", "model", "predictor")
+        if scale.component in ("", scale.workload[1], "engine", "model", "predictor")
         else f"{workload}/{scale.component}"
     )
     return f"{name} {scale.before} → {scale.after}"
 
 
-def title_of(scales: Sequence[Scale], gpus: int, product: str, nodes: Sequence[str]) -> str:
-    """``summarizer 4 → 3, frees 2 H100 on gpu-07``."""
-    changes = " and ".join(change(scale) for scale in scales)
-    where = f" on {some(nodes, 2)}" if nodes else ""
-    return f"{changes}, frees {gpus} {short_product(product)}{where}"
+def title_of(scales: Sequence[Scale], gpus: Mapping[str, int], nodes: Sequence[str], home: str = "") -> str:
+    """
+    ``summarizer 4 → 3, frees 2 H100 on gpu-07``.
+
+    Args:
+        gpus: By product, that which is waited for first.
+        home: As in `change`.
+    """
+    changes = " and ".join(change(scale, home) for scale in scales)
+    freed = " and ".join(f"{number} {short_product(product)}" for product, number in gpus.items())
+    where = f" on {some(in_order(nodes), 2)}" if nodes else ""
+    return f"{changes}, frees {freed}{where}"
+
+
+_STAYS_PUT = {"karpenter.sh/do-not-disrupt": "true", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+"""
+What owners tell autoscalers that move pods; https://karpenter.sh/docs/concepts/disruption and the FAQ of the cluster
+autoscaler.  Neither speaks of fewer replicas, and inference workloads often carry it on every pod: told, not refused.
+"""
+
+
+def stays_put(pods: Iterable[Pod]) -> list[str]:
+    """Notes about pods that go and whose owner asks autoscalers to leave them where they are."""
+    said: dict[str, list[str]] = {}
+    for pod in pods:
+        for key, value in _STAYS_PUT.items():
+            if pod.metadata.annotations.get(key) == value:
+                said.setdefault(f"{key}: {value}", []).append(pod.metadata.name)
+    return [f"{some(names, 2)} says {words}: its owner does not want it moved" for words, names in said.items()]
 
 
 def plan_lines(plan: Plan) -> list[str]:
@@ -141,7 +172,7 @@ def _victims(plan: Plan) -> list[str]:
 def _fit(plan: Plan, need: Need) -> str:
     who = f"{need.workload[1]}/{need.component}"
     fits = "fits" if len(need.pods) == 1 else "fit"
-    return f"then {count(len(need.pods), 'pod')} of {who} {fits} by simulation on {some(plan.nodes)}"
+    return f"then {count(len(need.pods), 'pod')} of {who} {fits} by simulation on {some(in_order(plan.nodes))}"
 
 
 def _name(pod: Key) -> str:
