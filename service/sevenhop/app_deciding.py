@@ -13,6 +13,7 @@ import redis.asyncio as aioredis
 
 from sevenhop.app import deciders_of, doors_to, reviewer, trail_of
 from sevenhop.channels.door import Door, Handler
+from sevenhop.core.remediation.playbook import Mode
 from sevenhop.playbooks_of import build_playbooks, remediation_of
 from sevenhop.runtime.clock import Clock
 from sevenhop.runtime.deciding import Deciding
@@ -21,11 +22,12 @@ from sevenhop.runtime.scaled.directory import Directory
 from sevenhop.runtime.scaled.edge_front import EdgeFront
 from sevenhop.runtime.scaled.fleet import FleetDoor
 from sevenhop.runtime.scaled.fleet_front import FleetFront
-from sevenhop.runtime.scaled.hands import Orders
+from sevenhop.runtime.scaled.hands import Refused
 from sevenhop.runtime.scaled.kept_switch import KeptSwitches
+from sevenhop.runtime.scaled.orders import Orders
 from sevenhop.runtime.scaled.partition import Partition
 from sevenhop.runtime.scaled.questions import Answering
-from sevenhop.runtime.scaled.signing import signing_as_edge, signing_as_worker
+from sevenhop.runtime.scaled.signing import key_at_edge, signing_as_edge, signing_as_worker, why_unsigned
 from sevenhop.runtime.scaled.topics import Topics
 from sevenhop.runtime.scaled.worker import Worker
 from sevenhop.settings import Settings
@@ -40,6 +42,7 @@ INSTEAD = (
 class FleetDoors(msgspec.Struct, frozen=True):
     """
     Attributes:
+        unsigned: What is to be said once where decisions and orders are not signed; empty where they are.
         local: At the socket in the state folder.
         doors: Of Slack apps and the like.
         posts: For the HTTP server, if there is one.
@@ -48,6 +51,7 @@ class FleetDoors(msgspec.Struct, frozen=True):
     local: FleetDoor
     doors: list[Door]
     posts: Mapping[str, Handler]
+    unsigned: str = ""
 
 
 def build_fleet_doors(
@@ -71,7 +75,11 @@ def build_fleet_doors(
     front = FleetFront(directory, Decisions(orders.put, topics, client, sign))
     at_socket = Deciding(front, None, clock, takes_peers=True, via="terminal", instead=INSTEAD)
     over_http = Deciding(front, None, clock, takes_peers=False, via="http", instead=INSTEAD)
-    deciders = deciders_of(remediation_of(settings, build_playbooks(settings)))
+    remediation = remediation_of(settings, build_playbooks(settings))
+    approves = any(playbook.mode is Mode.APPROVE for playbook in remediation.playbooks.values())
+    said = why_unsigned(settings.runtime, approves=approves)
+    worker.reports.append(lambda: {"unsigned": said})
+    deciders = deciders_of(remediation)
     doors = doors_to(front, settings, deciders, clock)
     answering = Answering(client, lambda: _ready(worker), directory.answer, clock)
     local = FleetDoor(worker, directory, front, answering, clock, settings.state, at_socket.routes())
@@ -80,17 +88,15 @@ def build_fleet_doors(
         posts.update(door.routes())
     if settings.runtime.role == "worker":
         posts.update(over_http.routes())
-    return FleetDoors(local, doors, posts)
+    return FleetDoors(local, doors, posts, said)
 
 
 def build_edge_front(
-    settings: Settings, api: ApiServer, cluster: str, topics: Topics, clock: Clock
+    settings: Settings, api: ApiServer, cluster: str, topics: Topics, clock: Clock, refused: Refused
 ) -> tuple[EdgeFront, Mapping[str, Handler]]:
     """What takes decisions at an edge, and its paths: a token is reviewed by the cluster's own API server."""
-    key = settings.runtime.decision_key.get_secret_value()
-    # In one process with a worker the key is that of the workers.
-    sign = signing_as_edge(key) if settings.runtime.role == "edge" else signing_as_worker(key)
-    front = EdgeFront(cluster, settings.kafka, topics, sign)
+    key = key_at_edge(settings.runtime, cluster)
+    front = EdgeFront(cluster, settings.kafka, topics, clock, signing_as_edge(key), key, refused)
     deciding = Deciding(front, reviewer(api, clock), clock, takes_peers=False, via="http")
     return front, deciding.routes()
 

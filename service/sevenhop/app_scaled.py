@@ -23,9 +23,12 @@ from sevenhop.runtime.clock import Clock
 from sevenhop.runtime.embedded import Source
 from sevenhop.runtime.scaled.cell import Parts
 from sevenhop.runtime.scaled.edge import Edge
-from sevenhop.runtime.scaled.hands import Hands, Orders
+from sevenhop.runtime.scaled.edge_keys import EdgeKeys
+from sevenhop.runtime.scaled.hands import Hands, Refused
+from sevenhop.runtime.scaled.orders import Orders
 from sevenhop.runtime.scaled.quiet import quieten
 from sevenhop.runtime.scaled.remote import Heard, RemoteTransport, Waiting
+from sevenhop.runtime.scaled.signing import key_at_edge, signing_as_edge
 from sevenhop.runtime.scaled.topics import Topics
 from sevenhop.runtime.scaled.worker import Worker
 from sevenhop.runtime.writing import ApiTransport
@@ -65,9 +68,12 @@ def build_worker(
         name: build_channel(receiver, clock=clock, stream=stream) for name, receiver in settings.receivers.items()
     }
     waiting = Waiting()
+    keys = EdgeKeys(settings.runtime.decision_key.get_secret_value())
 
     def build_acting(cluster: str, engine: Engine, heard: Callable[[], Heard]) -> Acting:
-        transport = RemoteTransport(cluster, orders.send, waiting, clock, heard)
+        transport = RemoteTransport(
+            cluster, orders.send, waiting, clock, heard, orders.write, lambda: keys.doubt(cluster)
+        )
         permit = engine.permit if meter is None else meter.of(cluster).counting(engine.permit)
         return Acting(ClusterExecutor(transport, clock), permit, clock)
 
@@ -78,7 +84,7 @@ def build_worker(
         silence=settings.runtime.edge_silence,
         build_acting=build_acting,
     )
-    return Worker(settings.kafka, settings.runtime, topics, parts, client, on_end, answers=waiting)
+    return Worker(settings.kafka, settings.runtime, topics, parts, client, on_end, answers=waiting, keys=keys)
 
 
 def redis_of(settings: Settings) -> aioredis.Redis:
@@ -88,19 +94,34 @@ def redis_of(settings: Settings) -> aioredis.Redis:
 
 
 def build_edge(
-    settings: Settings, topics: Topics, api: ApiServer, cluster: str, term: int, clock: Clock
+    settings: Settings,
+    topics: Topics,
+    api: ApiServer,
+    cluster: str,
+    term: int,
+    clock: Clock,
+    refused: Refused = lambda _reason: None,
 ) -> tuple[Edge, list[Source]]:
-    """The edge of one cluster for one term, and its sources: the API server's objects, and orders to carry out."""
+    """
+    The edge of one cluster for one term, and its sources: the API server's objects, and orders to carry out.
+
+    Args:
+        refused: Told of each order that is not carried out.
+    """
     quieten()
     kafka = settings.kafka
     limits = Limits(
         silence_s=settings.kubernetes.silence_limit.total_seconds(),
         discovery_s=settings.kubernetes.discovery_interval.total_seconds(),
     )
-    edge = Edge(cluster, term, kafka, topics, clock, buffered_events=settings.runtime.buffered_events)
+    key = key_at_edge(settings.runtime, cluster)
+    edge = Edge(
+        cluster, term, kafka, topics, clock,
+        buffered_events=settings.runtime.buffered_events, sign=signing_as_edge(key),
+    )  # fmt: skip
     sources: list[Source] = [
         KubernetesSource(api, clock=clock, limits=limits),
-        Hands(cluster, kafka, topics, ApiTransport(api), clock),
+        Hands(cluster, kafka, topics, ApiTransport(api), clock, key, refused),
     ]
     return edge, sources
 

@@ -52,9 +52,10 @@ class RuntimeSettings(_Section):
     decision_key: SecretStr = Field(
         SecretStr(""),
         description=(
-            "Signs what people decide on its way through Kafka; better from the environment. On workers any long "
-            "random text; on the edge of a cluster what `sevenhop edge-key CLUSTER` makes of it. Empty takes decisions "
-            "unsigned: then whoever may write to the topic of signals may decide in anybody's name."
+            "Signs what people decide, what workers order the edges to do, and what those answer, on its way through "
+            "Kafka; better from the environment. On workers any long random text; on the edge of a cluster what "
+            "`sevenhop edge-key CLUSTER` makes of it. Empty takes all of it unsigned: then whoever may write to the "
+            "topics of signals or orders may decide in anybody's name, and have an edge do what its role allows."
         ),
     )
     lease: str = Field(
@@ -64,6 +65,12 @@ class RuntimeSettings(_Section):
             "who works; empty takes none, for a single replica."
         ),
     )
+
+    @field_validator("decision_key")
+    @classmethod
+    def _is_without_line_end(cls, key: SecretStr) -> SecretStr:
+        """A Secret that was made from a file ends as the file does, and what was copied from it does not."""
+        return SecretStr(key.get_secret_value().strip())
 
     @field_validator("lease")
     @classmethod

@@ -45,7 +45,7 @@ def shortage(feed: Feed) -> list[Event]:
 
 
 def allow_plans(stage: Stage, folder: Path) -> None:
-    """The workers to come have the rule of the shortage, without its wait, a playbook that we may approve, a key."""
+    """The workers to come have the rule of the shortage without its wait, a playbook that we may approve, and a key."""
     rules = folder / "rules" / "scheduling"
     rules.mkdir(parents=True)
     text = (ROOT / "rules" / "scheduling" / f"{RULE}.yaml").read_text("utf-8")
@@ -54,6 +54,8 @@ def allow_plans(stage: Stage, folder: Path) -> None:
     settings["rules"].append(str(folder / "rules"))
     settings["remediation"] = {"playbooks": {PLAYBOOK: {"mode": "approve"}}, "approvers": [ME]}
     settings["runtime"]["decision_key"] = KEY
+    for edge in stage.edges.values():
+        edge.key = KEY
     stage.config.write_text(json.dumps(settings), "utf-8")
 
 

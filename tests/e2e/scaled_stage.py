@@ -28,7 +28,9 @@ from sevenhop.cli.cluster import ask_service
 from sevenhop.cli.output import UsageError
 from sevenhop.core.events import Event
 from sevenhop.runtime.clock import Clock
+from sevenhop.runtime.codec import Record
 from sevenhop.runtime.scaled.edge import Edge
+from sevenhop.runtime.scaled.signing import edge_key, signing_as_edge
 from sevenhop.runtime.scaled.topics import prepare
 from sevenhop.settings_scaled import KafkaSettings
 from tests.builders import Feed, node
@@ -134,13 +136,19 @@ class WorkerProcess:
 
 @dataclass
 class PlayedEdge:
-    """An edge in a thread of its own, whose source is the test."""
+    """
+    An edge in a thread of its own, whose source is the test.
+
+    Attributes:
+        key: Of the workers, from which its own is made; empty where nothing is signed.
+    """
 
     cluster: str
     kafka: KafkaSettings
     term: int
     feed: Feed = field(default_factory=Feed)
     edge: Edge | None = None
+    key: str = ""
 
     def __post_init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -160,6 +168,9 @@ class PlayedEdge:
     def set_ready(self, name: str, *, ready: bool) -> None:
         self.tell(self.feed.applied(node(name, ready=ready)))
 
+    def _signed(self, cluster: str, record: Record) -> Record:
+        return signing_as_edge(edge_key(self.key, cluster))(cluster, record) if self.key else record
+
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join(10)
@@ -171,7 +182,7 @@ class PlayedEdge:
     def _run(self) -> None:
         async def main() -> None:
             topics = await prepare(self.kafka)
-            self.edge = Edge(self.cluster, self.term, self.kafka, topics, Clock())
+            self.edge = Edge(self.cluster, self.term, self.kafka, topics, Clock(), sign=self._signed)
             played = self
 
             class Source:

@@ -18,9 +18,10 @@ import pytest
 from sevenhop.cli.output import UsageError
 from sevenhop.core.events import Decided, Event, StepDone, StepResult, SwitchSet, Verb
 from sevenhop.core.remediation.person import Person as PersonWhoDecides
+from sevenhop.runtime.clock import Clock
 from sevenhop.runtime.codec import encode
 from sevenhop.runtime.scaled.edge_front import EdgeFront
-from sevenhop.runtime.scaled.hands import Orders
+from sevenhop.runtime.scaled.orders import Orders
 from sevenhop.runtime.scaled.signing import edge_key, signing_as_edge, signing_as_worker
 from sevenhop.runtime.scaled.topics import prepare, topics_of
 from tests.e2e.scaled_people import KEY, ME, Person, allow_plans, shortage
@@ -216,7 +217,7 @@ async def test_the_door_of_an_edge(at: Stage) -> None:
     cluster = "prod-us"
     person = Person(at.workers[0])
     sign = signing_as_edge(edge_key(KEY, cluster))
-    front = EdgeFront(cluster, at.kafka_settings, topics_of(at.kafka_settings), sign)
+    front = EdgeFront(cluster, at.kafka_settings, topics_of(at.kafka_settings), Clock(), sign, edge_key(KEY, cluster))
     running = asyncio.create_task(front.run())
     me = PersonWhoDecides(id=ME, name="me", verified_at=datetime.now(tz=UTC))
     guest = PersonWhoDecides(id="kubernetes:guest", name="guest", verified_at=datetime.now(tz=UTC))

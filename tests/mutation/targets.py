@@ -43,6 +43,8 @@ TARGETS: tuple[Target, ...] = (
     _target("audit", "test_audit"),
     Target(f"{PACKAGE}/budgets.py", (f"{_TESTS}/planning/test_budgets.py", f"{_TESTS}/desk/test_evictions.py")),
     _target("planning/sick", "test_bad_gpus", folder="planning"),
+    Target("service/sevenhop/core/inventory/gpu_unnamed.py", ("tests/unit/inventory/test_gpu_unnamed.py",)),
+    Target("service/sevenhop/core/inventory/pool_names.py", ("tests/unit/inventory/test_pool_names.py",)),
 )
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {

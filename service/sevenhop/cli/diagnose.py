@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sevenhop.cli.output import (
@@ -126,52 +127,15 @@ def text_of(document: dict[str, Any], *, seen_pods: int, knows_pods: bool) -> st
         seen_pods: Pods in what is shown, well or not.
         knows_pods: A pod that was not seen does not exist.
     """
-    parts = []
-    rows = []
-    for w in document["workloads"]:
-        for c in w.components:
-            rows.append(
-                {
-                    "namespace": w.namespace, "workload": w.name, "framework": w.framework,
-                    "component": c.name if c.name == c.role or not c.role else f"{c.name} ({c.role})",
-                    "ready": f"{c.ready}/{'?' if c.desired is None else c.desired}", "gpus": c.gpu_per_replica,
-                    "model": w.model.name, "version": w.model.version, "tier": w.tier,
-                }
-            )  # fmt: skip
-    titles = ("namespace", "workload", "framework", "component", "ready", "gpus", "model", "version", "tier")
-    columns = [Column(title.upper(), title) for title in titles]
-    parts.append(listing(rows, columns, "table", nothing="No inference workloads found."))
-    pods = document["pods"]
-    if pods:
-        parts.append("\nNot well:")
-        same = (((p.namespace, p.workload, p.component, p.cause, without_numbers(p.summary)), p.name, p) for p in pods)
-        for p, alike in folded(same):
-            owner = f" [{p.workload}/{p.component}]" if p.workload else ""
-            parts.append(f"  {p.namespace}/{p.name}{owner}  {p.hop or '-'}: {p.cause} ({p.confidence})")
-            parts.append(f"    {p.summary}")
-            if alike:
-                parts.append(f"    {others(alike)}")
-            if p.disagreement:
-                parts.append(f"    the scheduler says otherwise: {p.disagreement}")
-            if p.not_preempted:
-                parts.append(f"    not preempted: {p.not_preempted}")
-            parts += [f"    · {e.source}: {e.text}" for e in p.evidence[:6]]
-            parts += [f"    → {step}" for step in (p.would_help or p.next_steps)[:3]]
+    parts = [_workloads_table(document["workloads"])]
+    if document["pods"]:
+        parts += ["\nNot well:", *_pod_lines(document["pods"])]
     else:
         parts.append(f"\n{_nothing_wrong(seen_pods, knows_pods=knows_pods)}")
     if document["findings"]:
-        parts.append("\nFindings:")
-        for f in document["findings"]:
-            place = f"{f.subject.namespace}/" if f.subject.namespace else ""
-            parts.append(f"  {f.subject.kind} {place}{f.subject.name}  {f.hop or '-'}: {f.cause}")
-            parts.append(f"    {f.summary}")
-            parts += [f"    → {step}" for step in f.next_steps[:2]]
+        parts += ["\nFindings:", *_finding_lines(document["findings"])]
     if document["capacity"]:
-        parts.append("\nCapacity:")
-        fields = ("product", "resource", "allocatable", "bound", "releasing", "free", "cordoned", "largest_free_block")
-        columns = [Column(f.replace("largest_free_block", "largest block").upper(), f) for f in fields]
-        rows = [{f: getattr(c, f) for f in fields} for c in document["capacity"]]
-        parts.append(listing(rows, columns, "table", nothing=""))
+        parts += ["\nCapacity:", _capacity_table(document["capacity"])]
     for w in document.get("what_if", ()):
         verdict = f"would fit on {', '.join(w['nodes'][:5])}" if w["fits"] else f"would still wait: {w['reason']}"
         parts.append(f"\nWhat if: {w['pod']} {verdict}")
@@ -180,6 +144,54 @@ def text_of(document: dict[str, Any], *, seen_pods: int, knows_pods: bool) -> st
         verb = inflected(number, "belongs", "belong")
         parts.append(f"\n{counted(number, 'object')} {verb} to no inference workload (-o json lists them).")
     return "\n".join(parts)
+
+
+def _workloads_table(workloads: Sequence[bundle.WorkloadRow]) -> str:
+    """A row for each component."""
+    rows = [
+        {
+            "namespace": w.namespace, "workload": w.name, "framework": w.framework,
+            "component": c.name if c.name == c.role or not c.role else f"{c.name} ({c.role})",
+            "ready": f"{c.ready}/{'?' if c.desired is None else c.desired}", "gpus": c.gpu_per_replica,
+            "model": w.model.name, "version": w.model.version, "tier": w.tier,
+        }
+        for w in workloads
+        for c in w.components
+    ]  # fmt: skip
+    titles = ("namespace", "workload", "framework", "component", "ready", "gpus", "model", "version", "tier")
+    columns = [Column(title.upper(), title) for title in titles]
+    return listing(rows, columns, "table", nothing="No inference workloads found.")
+
+
+def _pod_lines(pods: Sequence[bundle.PodRow]) -> Iterator[str]:
+    """Each with its evidence and next steps; what is the same of many is said once."""
+    same = (((p.namespace, p.workload, p.component, p.cause, without_numbers(p.summary)), p.name, p) for p in pods)
+    for p, alike in folded(same):
+        owner = f" [{p.workload}/{p.component}]" if p.workload else ""
+        yield f"  {p.namespace}/{p.name}{owner}  {p.hop or '-'}: {p.cause} ({p.confidence})"
+        yield f"    {p.summary}"
+        if alike:
+            yield f"    {others(alike)}"
+        if p.disagreement:
+            yield f"    the scheduler says otherwise: {p.disagreement}"
+        if p.not_preempted:
+            yield f"    not preempted: {p.not_preempted}"
+        yield from (f"    · {e.source}: {e.text}" for e in p.evidence[:6])
+        yield from (f"    → {step}" for step in (p.would_help or p.next_steps)[:3])
+
+
+def _finding_lines(findings: Sequence[bundle.FindingRow]) -> Iterator[str]:
+    for f in findings:
+        place = f"{f.subject.namespace}/" if f.subject.namespace else ""
+        yield f"  {f.subject.kind} {place}{f.subject.name}  {f.hop or '-'}: {f.cause}"
+        yield f"    {f.summary}"
+        yield from (f"    → {step}" for step in f.next_steps[:2])
+
+
+def _capacity_table(capacity: Sequence[bundle.CapacityRow]) -> str:
+    fields = ("product", "resource", "allocatable", "bound", "releasing", "free", "cordoned", "largest_free_block")
+    columns = [Column(f.replace("largest_free_block", "largest block").upper(), f) for f in fields]
+    return listing([{f: getattr(c, f) for f in fields} for c in capacity], columns, "table", nothing="")
 
 
 def _nothing_wrong(seen: int, *, knows_pods: bool) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sevenhop.cli.cluster import add_cluster_options, ask_service, connect, look, run_async, settings_of
 from sevenhop.cli.output import table, to_json, to_yaml
+from sevenhop.core.effects import CLUSTER
 from sevenhop.core.words import counted, inflected
 
 
@@ -61,7 +62,11 @@ def text_of(report: dict[str, Any]) -> str:
         parts.append(f"Broken rule {rule['rule']}: {rule['why']}; its alerts are frozen until it is mended")
     if "outbox" in report:
         outbox = report["outbox"]
-        parts.append(f"Outbox: {outbox['waiting']} waiting, the oldest for {outbox['oldest_due_s']} s")
+        parts.append(
+            f"Outbox: {counted(outbox['waiting'], 'message')} waiting, the oldest for {outbox['oldest_due_s']} s"
+            if outbox["waiting"]
+            else "Outbox: nothing waits to be told."
+        )
         parts += [f"Receiver {name} fails: {why}" for name, why in outbox["failing"].items()]
         parts += [
             f"Receiver {name} is no longer configured, {counted(count, 'message')} {inflected(count, 'waits', 'wait')} "
@@ -94,6 +99,8 @@ def text_of_worker(report: dict[str, Any]) -> str:
         else "This worker has no partitions (yet): there are more workers than partitions, or it has just begun."
     ]
     parts += problems_of_worker(report)
+    if report.get("unsigned"):
+        parts.append(f"Not signed: {report['unsigned']}.")
     stale = sum(cell["stale_records"] for row in report["partitions"].values() for cell in row["clusters"].values())
     if stale:
         parts.append(f"{stale} records of edges that a later edge has replaced were left out.")
@@ -108,11 +115,20 @@ def text_of_worker(report: dict[str, Any]) -> str:
 def problems_of_worker(report: dict[str, Any]) -> list[str]:
     """A line each."""
     found = [f"Input waits: {report['stalled']}"] if report["stalled"] else []
+    cells = [(name, cell) for row in report["partitions"].values() for name, cell in sorted(row["clusters"].items())]
     found += [
         f"The edge of {name} says nothing; what is known of it is stale: look at its pod"
-        for row in report["partitions"].values()
-        for name, cell in sorted(row["clusters"].items())
+        for name, cell in cells
         if cell["blind"]
+    ]
+    found += [f"No plan can be carried out in {name}: {cell['key']}" for name, cell in cells if cell.get("key")]
+    found += [
+        f"A step in {name} is not done yet, and is tried again: {why}"
+        if receiver == CLUSTER
+        else f"Receiver {receiver} fails for {name}: {why}"
+        for name, cell in cells
+        for receiver, why in sorted(cell.get("failing", {}).items())
+        if not cell["key"] or cell["key"] not in why  # that is said already
     ]
     found += [
         f"The kill switch of {name} is kept in Redis alone, and is lost with it: {why}; workers need to write to the "

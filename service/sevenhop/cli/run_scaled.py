@@ -104,7 +104,8 @@ async def _work(
     from sevenhop.runtime.clock import Clock
     from sevenhop.runtime.garbage import keep_pauses_short
     from sevenhop.runtime.reload import Reloader
-    from sevenhop.runtime.scaled.hands import Orders
+    from sevenhop.runtime.scaled.orders import Orders
+    from sevenhop.runtime.scaled.signing import signing_orders
     from sevenhop.runtime.scaled.watchdog import Watchdog
 
     clock = Clock()
@@ -114,7 +115,7 @@ async def _work(
             fail(str(problem))
         raise UsageError("the rulebook has problems; mend them, or choose other rules with --rules")
     client = redis_of(settings)
-    orders = Orders(settings.kafka, topics)
+    orders = Orders(settings.kafka, topics, signing_orders(settings.runtime.decision_key.get_secret_value()))
     watchdog = Watchdog(settings.runtime.no_progress.total_seconds())
     server = its = None
     doors: list[Any] = []
@@ -141,6 +142,8 @@ async def _work(
             "worker of %s with %d rules; receivers: %s",
             ", ".join(settings.kafka.servers), len(rulebook.rules), ", ".join(settings.receivers),
         )  # fmt: skip
+        if fleet.unsigned:
+            log.warning("%s", fleet.unsigned)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(worker.run(), name="worker")
             tasks.create_task(its.heartbeat.run(), name="heartbeat")
@@ -180,16 +183,19 @@ async def _watch(
     from sevenhop.app_scaled import build_door
     from sevenhop.runtime.clock import Clock
     from sevenhop.runtime.leader import Lease, LeaseLostError
+    from sevenhop.runtime.scaled.signing import why_unsigned
     from sevenhop.runtime.shared import identity
 
     clock = Clock()
+    if settings.runtime.role == "edge" and (said := why_unsigned(settings.runtime)):
+        log.warning("%s", said)
     terms = _Terms()
     why_not.append(terms.why_not_ready)
     async with await connect(settings) as api:
         name = cluster_name(settings)
         push = build_gpu_push(settings, api, terms.emit, clock)
         its = watched.edge(name, push)
-        front, deciding = build_edge_front(settings, api, name, topics, clock)
+        front, deciding = build_edge_front(settings, api, name, topics, clock, its.order_refused)
         server = build_door(
             settings, push, ready=lambda: _first_word(why_not), gets=watched.routes(),
             posts={**await posts, **deciding},
@@ -271,7 +277,7 @@ async def _one_term(settings: Any, topics: Any, api: Any, name: str, term: int, 
 
     clock = Clock()
     while True:
-        edge, sources = build_edge(settings, topics, api, name, term, clock)
+        edge, sources = build_edge(settings, topics, api, name, term, clock, watched.order_refused)
         log.info("edge of %s (%s), term %d", name, api.base_url, term)
         dcgm = build_dcgm(settings, clock)
         terms.begin(edge)

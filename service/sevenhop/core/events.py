@@ -198,13 +198,11 @@ class StepDone(Event, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         detail: One line for people: what was done, or what stood against it and what would help.
-        undoes: With what the step can be undone where that is not known before, as JSON; empty otherwise.
     """
 
     effect_id: str
     result: StepResult
     detail: str = ""
-    undoes: str = ""
 
 
 class GpusSampled(Event, frozen=True, kw_only=True, gc=False):

@@ -198,7 +198,7 @@ def find_subjects(engine: Engine, text: str) -> list[Subject]:
     """
     Subjects that a person may mean: ``kind:ns/name`` exactly, also if only its past is known, or any part of the name.
 
-    >>> # "llama-70b/decode", "prod/llama-70b", "gpu-07", "component:prod/llama-70b/decode"
+    ``llama-70b/decode``, ``prod/llama-70b``, ``gpu-07``, ``component:prod/llama-70b/decode``
     """
     known = engine.inventory.facts
     if text.partition(":")[0] in {kind.value for kind in SubjectKind}:

@@ -21,7 +21,7 @@ from sevenhop.core.objects.pod import Container, PodSpec
 from sevenhop.frameworks import shell
 from sevenhop.frameworks.content import content_of, only_waits
 from sevenhop.frameworks.engine_kinds import ENGINES, OTHER, VARIABLES, EngineKind
-from sevenhop.frameworks.engine_layout import ranks_of, role_of
+from sevenhop.frameworks.engine_layout import role_of
 from sevenhop.frameworks.flags import first_word, flags_of, value_of
 from sevenhop.frameworks.model_source import from_reference, image_digest, image_name, image_version
 from sevenhop.frameworks.positional import positional
@@ -35,14 +35,12 @@ class Engine(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         name: ``vllm``, ``sglang``, …
         role: ``prefill`` or ``decode`` where the arguments say so; empty otherwise.
-        ranks: GPUs that tensor and pipeline parallelism of one replica take; 1 if not stated.
         served: The name that requests must use, where a flag states it; empty otherwise.
     """
 
     name: str
     model: Model = Model()
     role: str = ""
-    ranks: int = 1
     served: str = ""
 
 
@@ -167,7 +165,7 @@ def _read(kind: EngineKind, words: Sequence[str], env: Mapping[str, str], image:
     if not version and not _is_hub_name(artifact.source):
         version = image_digest(image)  # weights that come with the image are released with it
     model = Model(name=_known(name), version=_known(version), source=_known(source))
-    return Engine(kind.name, model, role_of(flags), ranks_of(flags), _known(served))
+    return Engine(kind.name, model, role_of(flags), _known(served))
 
 
 def _split(text: str) -> list[str]:

@@ -1,14 +1,11 @@
-"""How a model is laid out over engines: prefill or decode alone, and over how many GPUs."""
+"""How a model is laid out over engines: whether one does prefill or decode alone."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
-
-from sevenhop.core.words import whole
-from sevenhop.frameworks.flags import value_of
 
 _KV_ROLES = {"kv_producer": "prefill", "kv_consumer": "decode"}
 _MODES = {"prefill": "prefill", "decode": "decode", "context": "prefill", "generation": "decode"}
@@ -48,15 +45,3 @@ def _values_of(data: Any, key: str) -> list[str]:
     if isinstance(data, list):
         return [found for value in data for found in _values_of(value, key)]
     return []
-
-
-def ranks_of(flags: Mapping[str, str]) -> int:
-    """GPUs that tensor and pipeline parallelism of one replica take; 1 if not stated."""
-    tensor = _number(flags, ("tensor-parallel-size", "tp", "tp-size", "num-shard"))
-    pipeline = _number(flags, ("pipeline-parallel-size", "pp", "pp-size"))
-    return tensor * pipeline
-
-
-def _number(flags: Mapping[str, str], names: Sequence[str]) -> int:
-    number = whole(value_of(flags, names))
-    return number if number is not None and number > 0 else 1

@@ -10,7 +10,7 @@ A deletion is a tombstone, so that a compacted topic grows with the cluster and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -29,8 +29,6 @@ VERSION = 1
 
 HEADER = "e"
 
-Headers = Sequence[tuple[str, bytes]]
-
 _EVENTS: dict[str, type[Event]] = {
     name: found
     for name, found in vars(core).items()
@@ -44,12 +42,14 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     What came of one request to a cluster's API server that a worker asked the edge for; the engine never sees it.
 
     Attributes:
+        order: Seal of the order that it answers; empty of an edge that names none.
         outcome: ``good``, ``answered`` (not well: status and following), ``not_sent``, ``lost``.
         is_packed: The body is compressed (zlib).
     """
 
     at: datetime
     request_id: str
+    order: str = ""
     outcome: str
     body: bytes = b""
     status: int = 0

@@ -120,7 +120,7 @@ class Lease:
             LeaseLostError: Another has it, or it could not be renewed in time.
         """
         while True:
-            await self._sleep(RETRY_S)
+            await self._sleep(min(RETRY_S, max(self._left_s(), 0.0)))
             try:
                 async with asyncio.timeout(max(self._left_s(), RETRY_S)):
                     held = await self._try()

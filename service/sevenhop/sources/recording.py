@@ -268,16 +268,6 @@ class Recording:
             self.is_truncated = True
 
 
-def read_recording(path: Path | str) -> Iterator[Event]:
-    """
-    The events of a recording, in order.
-
-    Raises:
-        RecordingError: As `Recording`, with file and line.
-    """
-    return iter(Recording(path))
-
-
 def _parse(line: bytes) -> Event:
     name = _any_decoder.decode(line).event
     if name == "Applied":

@@ -6,7 +6,7 @@ Reading answers at once.  Writing may have to wait for a server: then what a met
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -143,12 +143,4 @@ class Store(Protocol):
 
     def waiting(self) -> tuple[int, float | None]:
         """(parcels in the outbox, due time of the oldest)."""
-        ...
-
-
-class WholeStore(Store, Protocol):
-    """One whose audit trail can be read at once."""
-
-    def audit_lines(self) -> Iterator[bytes]:
-        """The audit trail as it is kept."""
         ...

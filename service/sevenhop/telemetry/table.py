@@ -66,7 +66,19 @@ class DeadLetterReason(StrEnum):
     UNREADABLE = "unreadable"  # a record of ours whose content does not decode
     ENGINE = "engine"  # the engine fails on it
     LATE = "late"  # a decision that nobody waits for any more
-    UNSIGNED = "unsigned"  # a decision that no door of the cluster signed
+    UNSIGNED = "unsigned"  # a decision, or an answer, that no door nor the edge of the cluster signed
+
+
+class OrderRefusal(StrEnum):
+    """Why an edge did not take what a worker is said to have written for it."""
+
+    UNREADABLE = "unreadable"
+    NEWER_FORMAT = "newer_format"
+    UNSIGNED = "unsigned"  # there is a key, and it has no signature
+    FORGED = "forged"  # its signature is not that of a worker for this cluster: changed, another's, another key
+    REPLAYED = "replayed"  # it came before
+    LATE = "late"  # nobody waits for it any more
+    NOT_A_REQUEST = "not_a_request"  # of no kind that is sent to an API server
 
 
 class Claim(StrEnum):
@@ -188,6 +200,8 @@ _ROWS = (
     _row(_G, "edge_buffered_events", "Events that wait for Kafka; bounded by runtime.buffered_events.", CLUSTER),
     _row(_C, "edge_events_sent_total", "Events that Kafka has stored.", CLUSTER),
     _row(_G, "edge_stalled", "1 while Kafka does not take what the edge sees.", CLUSTER),
+    _row(_C, "edge_orders_refused_total", "Orders for this cluster, and answers to decisions, that the edge refused.",
+         CLUSTER, _closed("reason", OrderRefusal)),
     # The stream, at a worker
     _row(_G, "partitions", "Partitions of the stream, all workers together."),
     _row(_G, "partition_ready", "1 once a partition of this worker is rebuilt and takes records.", PARTITION),
@@ -199,6 +213,8 @@ _ROWS = (
          _closed("reason", DeadLetterReason)),
     _row(_G, "edge_silence_seconds", "Since the edge of a cluster last said anything to its worker.", CLUSTER),
     _row(_G, "edge_silent", "1 while that is longer than runtime.edge_silence, so that what is known is stale.",
+         CLUSTER),
+    _row(_G, "edge_key_differs", "1 while the edge of a cluster shows a key that does not belong to the workers'.",
          CLUSTER),
     _row(_C, "edge_stale_records_total", "Records of an earlier edge, left out because a later one speaks.", CLUSTER),
     # What is known

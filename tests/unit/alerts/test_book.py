@@ -396,6 +396,21 @@ def test_downtime_does_not_count_without_a_servers_time() -> None:
     assert after.next_wake == at(190)
 
 
+def test_what_ends_unseen_after_a_restart_begins_anew() -> None:
+    """
+    Its subject went before its facts were known; when it comes back, its clock is no more that of what was loaded.
+    """
+    before = book(rule(hold=120))
+    tell(before, 0, True)
+    after = book(rule(hold=120))
+    after.load(before.snapshot(), at(90), down_since=at(30))
+
+    after.evaluate({}, [A], at(95))
+    tell(after, 100, True)
+
+    assert after.next_wake == at(220)
+
+
 def test_a_long_downtime_is_not_blindness() -> None:
     """
     An alert that was pending an hour ago is not given up before somebody looked.

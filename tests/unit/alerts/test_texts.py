@@ -177,6 +177,19 @@ def test_explain_names_blind_time() -> None:
     assert explained.due == at(160)
 
 
+def test_explain_writes_times_as_rules_do() -> None:
+    """
+    Whole seconds, and days as days: what is said of a rule can be found in its file.
+    """
+    r = rule(hold=36 * 3600)
+    b = AlertBook([r], "prod")
+    b.evaluate({A: {"component.bad": True}}, (), at(0))
+
+    explained = explain(r, A, b.alert("r", A), {"component.bad": True}, at(90_000.4))
+
+    assert "1d1h of for: 1d12h" in explained.why
+
+
 def test_explain_of_a_subject_that_is_not_there() -> None:
     """
     No guess about what is not known.

@@ -6,6 +6,7 @@ import io
 import os
 import pty
 import re
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -117,6 +118,18 @@ def test_the_end_is_one_line(end_reason: str, word: str) -> None:
     text = render(notify(2, message=resolved(end_reason=end_reason)), Look(width=100), is_first=False)
 
     assert text == (f"12:06:00 {word} · prod-eu · llama-70b/decode waits for 2 × H100 · since 11:58:00, for 8m")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.5, "0s"), (59.9, "59s"), (390, "6m30s"), (3599, "59m59s"), (3605, "1h"), (7265, "2h1m"), (180_000, "2d2h")],
+)
+def test_how_long_it_took(seconds: float, text: str) -> None:
+    """As exact as it matters: no parts of a second, and no seconds of hours; days are called days."""
+    began = message().since
+    ended = resolved(at=began + timedelta(seconds=seconds))
+
+    assert render(notify(2, message=ended), Look(width=100), is_first=False).endswith(f", for {text}")
 
 
 async def test_quiet_changes_are_one_line() -> None:

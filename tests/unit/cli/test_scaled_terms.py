@@ -49,6 +49,8 @@ class Its:
 
     def end(self) -> None: ...
 
+    def order_refused(self, _reason: Any) -> None: ...
+
 
 class Quiet:
     async def run(self, _emit: Any) -> None:
@@ -68,7 +70,7 @@ async def test_what_a_term_froze_is_let_go_with_it(role: str, is_frozen: bool, m
             monkeypatch.setattr(app_scaled, "build_edge", lambda *_, edge=edge: (edge, [Quiet()]))
             api = SimpleNamespace(base_url="https://api")
             term = asyncio.create_task(_one_term(settings, None, api, "prod", number, terms, Its()))
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 await edge.runs.wait()
             await asyncio.sleep(0.01)
             assert any(isinstance(each, ShortPauses) for each in edge.beside) is is_frozen

@@ -19,6 +19,10 @@ def spec(image: str = "vllm/vllm-openai:v0.11", **more: Any) -> PodSpec:
     return as_pod_spec({"containers": [{"name": "main", "image": image, "resources": GPU, **more}]})
 
 
+def ports(*numbers: int) -> list[dict[str, int]]:
+    return [{"containerPort": number} for number in numbers]
+
+
 def env(**values: str) -> list[dict[str, str]]:
     return [{"name": name, "value": value} for name, value in values.items()]
 
@@ -269,7 +273,7 @@ def test_additional_arguments() -> None:
     )
 
     assert isinstance(engine, Engine)
-    assert (engine.model.name, engine.ranks) == ("x", 8)
+    assert engine.model.name == "x"
 
 
 def test_the_container_with_gpus_counts() -> None:
@@ -301,6 +305,8 @@ def test_the_container_with_gpus_counts() -> None:
             id="production-stack",
         ),
         pytest.param(spec("lmcache/lmstack-router:1"), Router("router"), id="router image"),
+        pytest.param(spec("corp/x:7", ports=ports(9003, 9090, 9002)), Router("epp"), id="a picker's two ports"),
+        pytest.param(spec("corp/x:7", ports=ports(9002, 9090)), None, id="one of them alone"),
         pytest.param(spec("nginx"), None, id="another proxy"),
     ],
 )

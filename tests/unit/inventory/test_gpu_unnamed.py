@@ -12,6 +12,7 @@ from tests import builders as b
 from tests.builders import H100, at
 from tests.unit.engine.machines import Machine
 from tests.unit.inventory.gpu_agents import Agent, uuid
+from tests.unit.inventory.test_dra import device, part, slice_
 
 SHARED = {"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.product": f"{H100}-SHARED"}
 
@@ -79,6 +80,60 @@ def test_slices_are_counted_by_profile() -> None:
     assert [(row["profile"], row["state"]) for row in gpus(machine.engine, at(3)) if not row["gpu"]] == [
         ("1g.10gb", "unknown")
     ]
+
+
+def slices(*products: str) -> Object:
+    """One slice of a GPU of each product, cut beforehand, as NVIDIA's DRA driver publishes them."""
+    made = [{**part(number, "", "1g.10gb+me"), "consumesCounters": None} for number in range(len(products))]
+    for each, product in zip(made, products, strict=True):
+        each["attributes"]["productName"] = {"string": product}
+    return slice_("n", made)
+
+
+@pytest.mark.parametrize(
+    ("published", "named", "missing"),
+    [
+        pytest.param(slices("NVIDIA H100 80GB HBM3"), 1, 0, id="the one that is named"),
+        pytest.param(slices("NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3"), 1, 1, id="one more"),
+        pytest.param(slices("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB"), 2, 0, id="of two products, all named"),
+        pytest.param(slices("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB"), 0, 2, id="of two products, none named"),
+    ],
+)
+def test_slices_that_a_driver_publishes(published: Object, named: int, missing: int) -> None:
+    """They go by the same profile as the agent's, with NVIDIA's ``+`` and without, whatever else their name says."""
+    agent = Agent("n", 1 + named)
+    for number in range(1, agent.gpus):
+        agent.changes[number] = {"uuid": f"MIG-{number}", "parent": uuid("n", 0), "profile": "1g.10gb+me"}
+    machine = machine_of(agent, b.node("n"), published)
+
+    assert [row["profile"] for row in gpus(machine.engine, at(3)) if not row["gpu"]] == ["1g.10gb.me"] * missing
+
+
+def test_whole_ones_that_a_driver_publishes() -> None:
+    """As with a device plugin's."""
+    machine = machine_of(Agent("n", 1), b.node("n"), slice_("n", [device(0), device(1)]))
+
+    assert states(machine) == [(uuid("n", 0), "ok"), ("", "unknown")]
+
+
+def test_before_its_first_sample_an_agent_has_told_of_none() -> None:
+    """An XID alone does not say which GPUs there are: how they are is told as unknown elsewhere, not one by one."""
+    machine = machine_of(None, b.node("n", gpus=4))
+    machine.tell([Agent("n", 4).xid(2, 31)], 2)
+
+    assert "" not in dict(states(machine))
+
+
+def test_a_node_that_is_not_known_offers_nothing() -> None:
+    """Its agent is heard before the node is listed."""
+    assert states(machine_of(Agent("n", 1))) == []
+
+
+def test_a_node_whose_gpus_are_all_named_says_nothing() -> None:
+    """Nothing stands beside what is free."""
+    (row,) = nodes(machine_of(Agent("n", 2), b.node("n", gpus=2)).engine, at(3))
+
+    assert (row["free"], row["unknown"]) == (2, "")
 
 
 def test_one_that_is_lost_was_named() -> None:

@@ -273,7 +273,7 @@ def test_an_autoscaler_at_its_maximum() -> None:
     hpa = HorizontalPodAutoscaler(
         metadata=meta("hpa"),
         spec=HpaSpec(scale_target_ref=ScaleTarget(kind="Deployment", name="summarizer"), max_replicas=2),
-        status=HpaStatus(current_replicas=2, desired_replicas=2, conditions=(limited,)),
+        status=HpaStatus(desired_replicas=2, conditions=(limited,)),
     )
     scene = Scene(SUMMARIZER, REPLICAS, pod_of(REPLICAS, "0", node="n"))
     assert scene.fact(ENGINE, "scaler_maxed") is False
@@ -464,6 +464,18 @@ def test_the_device_plugin_of_a_node() -> None:
     scene.put(node("gpu-0", gpus=0, capacity=8))
 
     assert isinstance(scene.fact("node:gpu-0", "plugin_ready"), Unknown)
+
+
+def test_a_device_plugin_that_is_gone_tells_nothing() -> None:
+    """
+    From the moment when its pod goes, though nothing else on the node changes, the node's own word counts.
+    """
+    scene = Scene(node("gpu-0", gpus=8), pod("nvidia-device-plugin-x", "kube-system", node="gpu-0", ready=False))
+    assert scene.fact("node:gpu-0", "plugin_ready") is False
+
+    scene.delete(pod("nvidia-device-plugin-x", "kube-system", node="gpu-0"))
+
+    assert scene.fact("node:gpu-0", "plugin_ready") is True
 
 
 def test_loads_that_fail_on_one_node_only() -> None:

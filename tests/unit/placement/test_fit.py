@@ -53,7 +53,7 @@ def test_a_node_is_refused_for_the_first_reason(host: dict[str, Any], asked: dic
     """Filters that look at one node."""
     answer = _fit(host, pod("x", **asked))
     assert answer.failing.get("n", "") == first
-    assert answer.is_possible is (first == "")
+    assert bool(answer.nodes) is (first == "")
 
 
 def test_finished_pods_hold_nothing_and_terminating_ones_still_do() -> None:
@@ -61,8 +61,8 @@ def test_finished_pods_hold_nothing_and_terminating_ones_still_do() -> None:
     done = pod("done", on="n", gpus=4, phase="Succeeded")
     leaving = pod("leaving", on="n", gpus=4)
     leaving["metadata"]["deletionTimestamp"] = "2026-11-30T04:00:00Z"
-    assert _fit(node("n", gpus=4), done, pod("x", gpus=4)).is_possible
-    assert not _fit(node("n", gpus=4), leaving, pod("x", gpus=4)).is_possible
+    assert _fit(node("n", gpus=4), done, pod("x", gpus=4)).nodes
+    assert not _fit(node("n", gpus=4), leaving, pod("x", gpus=4)).nodes
 
 
 def test_a_node_in_debt_takes_no_gpu_pod_but_takes_others() -> None:
@@ -70,9 +70,9 @@ def test_a_node_in_debt_takes_no_gpu_pod_but_takes_others() -> None:
     items = (node("n", gpus=4, capacity=8), pod("a", on="n", gpus=2), pod("b", on="n", gpus=4))
     objects = world(*items, pod("x", gpus=1), pod("plain"))
     cluster = Cluster(objects)
-    assert not fits(cluster, the_pod(objects, "x"), without=[("prod", "a")]).is_possible
-    assert fits(cluster, the_pod(objects, "x"), without=[("prod", "b")]).is_possible
-    assert fits(cluster, the_pod(objects, "plain")).is_possible
+    assert not fits(cluster, the_pod(objects, "x"), without=[("prod", "a")]).nodes
+    assert fits(cluster, the_pod(objects, "x"), without=[("prod", "b")]).nodes
+    assert fits(cluster, the_pod(objects, "plain")).nodes
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_host_ports_conflict_by_address_and_protocol(used: dict[str, Any], wante
     there, x = pod("there", on="n"), pod("x")
     for each, port in ((there, used), (x, wanted)):
         each["spec"]["containers"][0]["ports"] = [{"containerPort": 80, **port}]
-    assert _fit(node("n"), there, x).is_possible is free
+    assert bool(_fit(node("n"), there, x).nodes) is free
 
 
 def _spread(**more: Any) -> dict[str, Any]:
@@ -360,7 +360,7 @@ def test_a_pod_that_nobody_tries_fits_nowhere(spec: dict[str, Any], reason: Held
     """Gated, another scheduler's, or placed already."""
     answer = _fit(node("n"), pod("x", **spec))
     assert answer.held_back is reason
-    assert not answer.is_possible
+    assert not answer.nodes
 
 
 def test_a_pod_that_preempted_for_a_node_holds_its_place_there() -> None:
@@ -368,9 +368,9 @@ def test_a_pod_that_preempted_for_a_node_holds_its_place_there() -> None:
     waiting = pod("vip", gpus=4, priority=10, status={"nominatedNodeName": "n"})
     objects = world(node("n", gpus=4), waiting, pod("x", gpus=1), pod("peer", gpus=1, priority=20))
     cluster = Cluster(objects)
-    assert not fits(cluster, the_pod(objects, "x")).is_possible
-    assert fits(cluster, the_pod(objects, "vip")).is_possible
-    assert fits(cluster, the_pod(objects, "peer")).is_possible
+    assert not fits(cluster, the_pod(objects, "x")).nodes
+    assert fits(cluster, the_pod(objects, "vip")).nodes
+    assert fits(cluster, the_pod(objects, "peer")).nodes
 
 
 def _dra(objects_gpus: int, *, extended: str = "") -> list[dict[str, Any]]:
@@ -414,4 +414,4 @@ def test_devices_of_a_pod_that_leaves_are_free_again() -> None:
     cluster.update(kind, key)
     kind, key = add(objects, pod("peer", on="n"))
     cluster.update(kind, key)
-    assert not fits(cluster, the_pod(objects, "x"), without=[("prod", "old")]).is_possible
+    assert not fits(cluster, the_pod(objects, "x"), without=[("prod", "old")]).nodes

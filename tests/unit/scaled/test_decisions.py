@@ -183,7 +183,7 @@ async def test_whoever_hears_nothing_is_told_so(monkeypatch: pytest.MonkeyPatch)
     wire = Wire([])
     with pytest.raises(NoAnswerError, match="no worker has answered yet"):
         await until_answered(wire.send, never)
-    assert wire.sent in (3, 4)
+    assert 1 <= wire.sent <= 4  # fewer on a machine that stalls, and never as fast as it can
 
 
 class Partition:

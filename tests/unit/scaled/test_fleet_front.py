@@ -66,9 +66,16 @@ class Owners:
 
 
 @pytest.fixture(autouse=True)
-def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleet_front, "ALL_TOLD_WITHIN_S", 0.1)
+def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All scripted looks come well within the time that workers have to tell, on a loaded machine too."""
+    monkeypatch.setattr(fleet_front, "ALL_TOLD_WITHIN_S", 60.0)
     monkeypatch.setattr(fleet_front, "LOOK_S", 0.01)
+
+
+@pytest.fixture
+def little_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For those who never tell."""
+    monkeypatch.setattr(fleet_front, "ALL_TOLD_WITHIN_S", 0.1)
 
 
 async def ask(owners: Owners, *looks: Look, event: Request = STOP, cluster: str = "") -> Reply:
@@ -92,6 +99,7 @@ async def test_clusters_that_are_told_of_late_are_stopped_too() -> None:
     assert owners.asked == ["a", "c", "b"]
 
 
+@pytest.mark.usefixtures("little_time")
 async def test_a_partition_that_nobody_tells_of_is_no_yes() -> None:
     """Its clusters may run on: "stopped" is not said of them."""
     reply = await ask(Owners(), (["a"], [3, 5]))
@@ -102,6 +110,7 @@ async def test_a_partition_that_nobody_tells_of_is_no_yes() -> None:
     )
 
 
+@pytest.mark.usefixtures("little_time")
 async def test_nothing_is_known_yet() -> None:
     """Neither that there is no cluster, nor that any was stopped."""
     reply = await ask(Owners(), ([], [0]))
@@ -120,8 +129,16 @@ async def test_redis_goes_away_in_between(look: Look) -> None:
     assert (reply.accepted, owners.asked) == (True, ["a", "b"])
 
 
-async def test_redis_is_away() -> None:
+async def test_redis_is_just_starting() -> None:
+    """A stop is wanted most when things are being restarted."""
+    owners = Owners()
+    reply = await ask(owners, AWAY, AWAY, (AWAY, []), (["a", "b"], []))
+    assert (reply.accepted, owners.asked) == (True, ["a", "b"])
+
+
+async def test_redis_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which clusters there are cannot be known; nothing was done."""
+    monkeypatch.setattr(fleet_front, "REDIS_BACK_WITHIN_S", 0.1)
     owners = Owners()
     reply = await ask(owners, UnseenError("Redis does not answer: X; ask again"))
     assert (reply.accepted, reply.text) == (False, "Redis does not answer: X; ask again; nothing was done")

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from sevenhop.runtime.clock import Clock
+from sevenhop.runtime.scaled import intake
 from sevenhop.runtime.scaled.cell import Parts
 from sevenhop.runtime.scaled.partition import STEP_EVENTS, Incoming, Partition
 from sevenhop.runtime.scaled.topics import topics_of
@@ -17,8 +18,10 @@ TOPICS = topics_of(KafkaSettings(partitions=1))
 
 
 @pytest.fixture
-def partition() -> Partition:
-    """Nothing is handled: only the next step is put together."""
+def partition(monkeypatch: pytest.MonkeyPatch) -> Partition:
+    """Nothing is handled: only the next step is put together.  A busy machine is not taken for silence."""
+    monkeypatch.setattr(intake, "GATHER_S", 30.0)
+    monkeypatch.setattr(intake, "QUIET_S", 0.2)
     parts = Parts(build_engine=lambda _: None, channels={}, clock=Clock(), silence=timedelta(1))  # type: ignore[arg-type,return-value]
     return Partition(0, None, TOPICS, parts, None)  # type: ignore[arg-type]
 
@@ -47,6 +50,6 @@ async def test_a_step_has_a_bound(partition: Partition) -> None:
 
 async def test_a_record_that_may_be_poison_is_alone(partition: Partition) -> None:
     """So that it is known which one the engine fails on."""
-    partition.careful_until = {TOPICS.objects: 2}
+    partition.careful_until[TOPICS.objects] = 2
     await bring(partition, 5)
     assert [len(await partition._next()) for _ in range(3)] == [1, 1, 3]

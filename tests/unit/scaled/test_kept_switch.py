@@ -58,9 +58,9 @@ def watch(at: Works, topic: Topic) -> None:
     at.partition.watches.append(switches.watching(at.partition))
 
 
-async def put(at: Works, *events: Event, first: int) -> None:
+async def put(at: Works, *events: Event, first: int, cluster: str = "prod") -> None:
     for number, event in enumerate(events, first):
-        await at.put(SIGNALS, number, event)
+        await at.put(SIGNALS, number, event, cluster)
     await at.stands_at(SIGNALS, first + len(events))
 
 
@@ -129,6 +129,34 @@ async def test_a_stop_makes_no_cluster() -> None:
     """Of one that is watched no more nothing is begun."""
     async with works(stored=None, end=6, strange={1: ("gone", stop("r1"))}) as at:
         assert set(at.partition.cells) == {"prod"}
+
+
+@pytest.mark.parametrize("stored", [None, 6], ids=["all state was lost", "that was a while ago, and others went on"])
+async def test_a_stop_holds_for_a_cluster_whose_edge_comes_later(stored: int | None) -> None:
+    """Nothing of it was there when the state began anew; it is stopped from its first step, stored, and said once."""
+    topic, strange = Topic(), {1: ("late", stop("r1")), 2: ("other", stop("r2")), 4: ("other", stop("r3", on=False))}
+    async with works(stored=stored, end=6, strange=strange) as at:
+        watch(at, topic)
+        for number, cluster in enumerate(("late", "other"), 6):
+            await at.put(OBJECTS, number, tick(), cluster)
+        await at.stands_at(OBJECTS, 8)
+        cells = at.partition.cells
+        assert {name: cell.engine.remediation.switch.is_on for name, cell in cells.items()} == {
+            "prod": False, "late": True, "other": False,
+        }  # fmt: skip
+        assert cells["late"].engine.remediation.switch.comment == "said before all state was lost"
+        assert [field for field in at.fence.fields if b"switch" in field and b"late" in field]
+
+        fields, offsets = dict(at.fence.fields), dict(at.fence.offsets)
+        await put(at, stop("r4", on=False), first=100, cluster="late")  # whoever resumes it has resumed it
+        assert not cells["late"].engine.remediation.switch.is_on
+        await at.put(OBJECTS, 8, tick(), "late")
+        await at.stands_at(OBJECTS, 9)
+        assert not cells["late"].engine.remediation.switch.is_on
+    async with works(stored=stored, end=8, strange={**strange, 6: ("late", tick())}) as at:
+        at.fence.fields, at.fence.offsets = fields, offsets
+        await at.partition.rebuild()
+        assert at.partition.cells["late"].engine.remediation.switch.is_on
 
 
 def followed(*events: SwitchSet) -> list[Reply]:

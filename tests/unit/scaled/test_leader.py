@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from sevenhop.runtime.leader import DURATION_S, RENEW_WITHIN_S, TERM, Lease, LeaseLostError
+from sevenhop.runtime.shared import Holding
 from sevenhop.sources.kubernetes.api import ApiError
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -138,6 +139,57 @@ async def test_who_cannot_renew_stops_before_another_begins() -> None:
         holding.result()
 
 
+@pytest.mark.parametrize(("since_s", "waits_s"), [(1.0, 3.0), (3.9, 1.0)], ids=["early", "just before the end"])
+async def test_no_try_to_renew_goes_on_into_the_time_of_another(
+    monkeypatch: pytest.MonkeyPatch, since_s: float, waits_s: float
+) -> None:
+    """A server that hangs at the last try, when nearly all of the time is spent, gets no four seconds more."""
+    limits: list[float | None] = []
+    timeout = asyncio.timeout
+
+    def limited(seconds: float | None) -> asyncio.Timeout:
+        limits.append(seconds)
+        return timeout(seconds)
+
+    monkeypatch.setattr(asyncio, "timeout", limited)
+    leases, time = Leases(), Time()
+    holder = time.lease(leases, "a")
+    await holder.acquire()
+    time.seconds += since_s
+    holding = asyncio.create_task(holder.hold())
+    await settle(holding, lambda: limits != [])
+    holding.cancel()
+
+    assert limits[:1] == [pytest.approx(waits_s)]
+    assert since_s + waits_s <= DURATION_S - 1
+
+
+@pytest.mark.parametrize("took_s", [0.0, 0.3, 0.9])
+async def test_nor_does_the_pause_before_the_last_try(monkeypatch: pytest.MonkeyPatch, took_s: float) -> None:
+    """Tries that fail, each after a while: whenever the last one begins, it ends a second before another may begin."""
+    leases, time, ends = Leases(), Time(), [0.0]
+    timeout = asyncio.timeout
+
+    def limited(seconds: float) -> asyncio.Timeout:
+        ends.append(time.seconds + seconds)
+        time.seconds += took_s
+        return timeout(None)
+
+    async def sleep(seconds: float) -> None:
+        time.seconds += seconds
+        await asyncio.sleep(0)
+
+    holder = time.lease(leases, "a")
+    monkeypatch.setattr(holder, "_sleep", sleep)
+    await holder.acquire()
+    leases.is_down = True
+    monkeypatch.setattr(asyncio, "timeout", limited)
+    with pytest.raises(LeaseLostError):
+        await holder.hold()
+    assert len(ends) > 2
+    assert max(ends) <= DURATION_S - 1
+
+
 async def test_who_was_stopped_learns_that_it_is_over() -> None:
     """A holder that comes back after another took over ends."""
     leases, time = Leases(), Time()
@@ -182,3 +234,42 @@ async def test_a_clock_that_is_behind_does_not_turn_terms_back() -> None:
     await holder.release()
 
     assert await time.lease(leases, "b", skew=-timedelta(hours=1)).acquire() > first
+
+
+async def test_a_lease_is_kept_while_the_rest_is_still_being_started() -> None:
+    """Reading the state, or asking a Slack that hangs what it shows, takes longer than a lease lasts."""
+    leases, time = Leases(), Time()
+    lease = time.lease(leases, "a")
+    await lease.acquire()
+    holding = Holding(lease)  # and no source runs yet
+    other = asyncio.create_task(time.lease(leases, "b").acquire())
+    for _ in range(20):
+        time.seconds += 1
+        await settle(other, turns=20)
+    assert not other.done()
+
+    await holding.close()
+    await settle(other)
+    assert other.done()
+
+
+async def test_what_is_waited_for_is_given_up_with_the_lease() -> None:
+    """Who lost it while Redis was away must not go on to take the place from the one that has it now."""
+    leases, time = Leases(), Time()
+    lease = time.lease(leases, "a")
+    await lease.acquire()
+    holding, claim = Holding(lease), asyncio.Event()
+    waiting = asyncio.create_task(holding.meanwhile(claim.wait()))
+    leases.is_down = True
+    time.seconds += RENEW_WITHIN_S + 0.1
+    await settle(waiting)
+
+    with pytest.raises(LeaseLostError):
+        await asyncio.wait_for(waiting, 30)
+    with pytest.raises(LeaseLostError):
+        await holding.run(_nobody)
+    await holding.close()
+
+
+async def _nobody(_events: object) -> None:
+    raise AssertionError("it tells nothing")

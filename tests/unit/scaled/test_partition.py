@@ -98,7 +98,7 @@ class Works:
         await self.partition.put(Incoming(topic, offset, cluster, event))
 
     async def stands_at(self, topic: str, offset: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while self.fence.offsets[topic] < offset:  # noqa: ASYNC110  what is waited for has no event
                 await asyncio.sleep(0.001)
 
@@ -245,7 +245,7 @@ async def test_a_stream_that_waits_before_a_full_partition_goes_on_without_it() 
         await asyncio.sleep(0.01)
         assert not bringing.done()
         at.partition.release()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(30):
             await bringing
         assert at.partition.waiting == 0
 
@@ -261,7 +261,7 @@ async def test_whoever_changes_the_rules_does_not_wait_for_a_partition_that_is_l
         await asyncio.sleep(0.01)
         assert not reloading.done()
         at.partition.release()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(30):
             await reloading
             await at.partition.reload(())
 
@@ -286,7 +286,7 @@ async def test_rules_that_change_during_a_rebuild_hold_after_it(monkeypatch: pyt
 
     monkeypatch.setattr(Partition, "rebuild", slow)
     async with works(stored=3, end=3):
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(30):
             while not reloaded:  # noqa: ASYNC110  what is waited for has no event
                 await asyncio.sleep(0.001)
     assert reloaded == [()]
@@ -307,7 +307,7 @@ async def test_a_busy_stream_does_not_hold_up_decisions_that_are_taken_one_by_on
             next_offset += 1
 
         await busy()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while len(at.replies) < 3:  # noqa: ASYNC110  what is waited for has no event
                 await asyncio.sleep(0.001)
         at.fence.meanwhile = None

@@ -10,19 +10,20 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sevenhop.cli.main import main
-from sevenhop.core.events import BreakerReset, Decided, Event, Silenced, SwitchSet, Tick, Verb
+from sevenhop.core.events import BreakerReset, Decided, Silenced, SwitchSet, Tick, Verb
 from sevenhop.core.remediation.person import Person
-from sevenhop.runtime.codec import Record, RecordError, encode, read
+from sevenhop.runtime.codec import Answered, Carried, Record, RecordError, encode, read
 from sevenhop.runtime.scaled.signing import check_signature, edge_key, signing_as_edge, signing_as_worker
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 KEY = "a key of the workers"
 ANN = Person(id="kubernetes:ann", verified_at=NOON)
-EVERY: dict[str, Event] = {
+EVERY: dict[str, Carried] = {
     "decision": Decided(at=NOON, request_id="r", person=ANN, verb=Verb.APPROVE, plan_id="7f3a0001", via="http"),
     "switch": SwitchSet(at=NOON, request_id="r", person=ANN, is_on=False),
     "breaker": BreakerReset(at=NOON, request_id="r", person=ANN),
     "silence": Silenced(at=NOON, silence_id="s", matchers={}, author="ann", comment="", expires_at=NOON),
+    "answer": Answered(at=NOON, request_id="r", order="s", outcome="good", body=b"{}"),
 }
 
 
@@ -33,7 +34,7 @@ def check(record: Record, key: str = KEY) -> None:
 
 
 @pytest.mark.parametrize("event", EVERY.values(), ids=EVERY)
-def test_what_a_door_signed_is_taken(event: Event) -> None:
+def test_what_a_door_signed_is_taken(event: Carried) -> None:
     """From a worker's door about any cluster, from an edge's about its own."""
     check(signing_as_worker(KEY)("prod", encode("prod", event)))
     check(signing_as_edge(edge_key(KEY, "prod"))("prod", encode("prod", event)))
@@ -57,7 +58,7 @@ FORGED = {
 
 @pytest.mark.parametrize("event", EVERY.values(), ids=EVERY)
 @pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
-def test_a_forged_decision_is_refused(forge: object, event: Event) -> None:
+def test_a_forged_decision_is_refused(forge: object, event: Carried) -> None:
     """Its record is a dead letter that says so."""
     with pytest.raises(RecordError, match=r"^unsigned: "):
         check(forge(event))  # type: ignore[operator]

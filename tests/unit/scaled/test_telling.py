@@ -161,7 +161,7 @@ async def test_what_somebody_else_wrote_there_ends_nothing() -> None:
     redis.fields[b"x|@told"] = b"nonsense"
     telling = Telling(redis, lambda: [cell("a")], lambda: NOON)  # type: ignore[arg-type]
     running = asyncio.create_task(telling.run())
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(30):
         while b"a|@told" not in redis.fields and not running.done():  # noqa: ASYNC110  what is waited for has no event
             await asyncio.sleep(0.001)
     assert not running.done()

@@ -14,21 +14,21 @@ import pytest
 
 from sevenhop.core.engine import Step
 from sevenhop.core.events import Tick
-from sevenhop.runtime import codec, shared
+from sevenhop.runtime import codec
 from sevenhop.runtime.listening import MAY_TAKE_S
 from sevenhop.runtime.scaled import watched as watched_module
 from sevenhop.runtime.scaled import worker as worker_module
 from sevenhop.runtime.scaled.dead_letters import word_of
 from sevenhop.runtime.scaled.watched import Watched, WatchedEdge, WatchedWorker
+from sevenhop.runtime.shared import door_of_waiting
 from sevenhop.settings import Settings
 from sevenhop.sources.gpu_push.receiver import STATUS, _answer
 from sevenhop.sources.gpu_push.senders import Refusal
 from sevenhop.telemetry.levels import Sample
 from sevenhop.telemetry.settings import TelemetrySettings
-from sevenhop.telemetry.table import METRICS, OTHER, DeadLetterReason, DeliveryOutcome, HeartbeatOutcome
+from sevenhop.telemetry.table import METRICS, OTHER, DeadLetterReason, DeliveryOutcome, HeartbeatOutcome, OrderRefusal
 from sevenhop.telemetry.times import StepTimes
 from tests.builders import NOON, at
-from tests.testbed.ports import free_ports
 from tests.unit.telemetry.pages import value
 
 
@@ -60,6 +60,7 @@ def worker(**partitions: Any) -> Any:
     return SimpleNamespace(
         partitions={int(name[1:]): each for name, each in partitions.items()}, stalled="", on_partition=[], reports=[],
         kept=0, rebuilds=1, dead_letters={"engine": 2}, lag=lambda: {0: 5},
+        keys=SimpleNamespace(doubt=lambda cluster: "another key" if cluster == "miskeyed" else ""),
     )  # fmt: skip
 
 
@@ -129,6 +130,13 @@ async def test_reasons_that_never_happened_are_zero() -> None:
     assert found == {reason: 2 if reason is DeadLetterReason.ENGINE else 0 for reason in DeadLetterReason}
 
 
+async def test_whose_edge_has_a_key_that_does_not_fit() -> None:
+    """Where it does the series is 0, so that an alert can end."""
+    process, _ = watching(worker(p0=partition(cell("eu"), cell("miskeyed"))))
+    found = {labels[0]: n for name, labels, n in await process.samples() if name == "sevenhop_edge_key_differs"}
+    assert found == {"eu": 0, "miskeyed": 1}
+
+
 @pytest.mark.parametrize(("limit", "shown"), [(10, 6), (4, 4), (0, 0)])
 async def test_one_page_has_one_limit_of_pods(limit: int, shown: int) -> None:
     """However many clusters a worker has."""
@@ -167,7 +175,9 @@ async def test_a_replica_that_waits_says_little() -> None:
     waiting = {name: number for name, _, number in await process.samples()}
 
     assert {"sevenhop_edge_stalled", "sevenhop_heartbeat_configured"} <= working
-    assert waiting == {"sevenhop_leading": 0, "sevenhop_edge_events_sent_total": 40}
+    assert waiting == {
+        "sevenhop_leading": 0, "sevenhop_edge_events_sent_total": 40, "sevenhop_edge_orders_refused_total": 0,
+    }  # fmt: skip
 
 
 async def test_both_roles_in_one_process_have_one_heartbeat_to_look_at() -> None:
@@ -207,6 +217,22 @@ async def _taken(_address: str) -> str:
     return ""
 
 
+async def test_orders_that_an_edge_refused_are_counted_by_their_reason() -> None:
+    """Over all its terms; those of a kind that never came are there too, or the first would be no increase."""
+    process, _ = watching(worker())
+    edge = process.edge("eu", None)
+    for reason in (OrderRefusal.FORGED, OrderRefusal.FORGED, OrderRefusal.LATE):
+        edge.order_refused(reason)
+        edge.end()
+    found = {
+        labels: number
+        for name, labels, number in await process.samples()
+        if name == "sevenhop_edge_orders_refused_total"
+    }
+    counts = {OrderRefusal.FORGED: 2, OrderRefusal.LATE: 1}
+    assert found == {("eu", reason): counts.get(reason, 0) for reason in OrderRefusal}
+
+
 def test_every_refusal_of_samples_has_its_word() -> None:
     """The table of metrics stands below the sources, so it names them itself."""
     words = METRICS["sevenhop_gpu_push_refused_total"].labels[-1].values
@@ -239,11 +265,10 @@ def test_only_who_is_to_ask_again_loses_the_connection(reason: Refusal) -> None:
 
 async def test_what_a_waiting_embedded_replica_answers() -> None:
     """Healthy, ready unless Redis is awaited, its own metric; whoever posts is turned away and loses the connection."""
-    (port,) = free_ports(1)
-    settings = Settings.model_validate({"web": {"listen": f"127.0.0.1:{port}"}})
+    settings = Settings.model_validate({"web": {"listen": "127.0.0.1:0"}})
     problem = [""]
     why_not: Callable[[], str] = lambda: problem[0]  # noqa: E731
-    async with shared._door(settings, "eu", why_not), aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
+    async with door_of_waiting(settings, "eu", why_not) as address, aiohttp.ClientSession(address) as session:
         statuses = [await _status(session, path) for path in ("/healthz", "/readyz")]
         problem[0] = "Redis: no answer"
         statuses += [await _status(session, path) for path in ("/healthz", "/readyz")]

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from sevenhop.core.effects import Reply
 from sevenhop.core.events import Event, SwitchSet, Tick
 from sevenhop.core.remediation.person import Person
-from sevenhop.runtime.codec import Record, RecordError, encode
+from sevenhop.runtime.codec import Answered, Record, RecordError, encode
 from sevenhop.runtime.scaled import worker as worker_module
 from sevenhop.runtime.scaled.kept_switch import kept
 from sevenhop.runtime.scaled.partition import Incoming, Partition, PoisonError
@@ -148,3 +148,32 @@ def test_a_switch_that_somebody_forged_among_the_objects(sign: Sign, why: str) -
     forged = sign("prod", kept("prod", RESUME))
     with pytest.raises(RecordError, match=why):
         beside.read(SimpleNamespace(value=forged.value, headers=forged.headers))
+
+
+@pytest.mark.parametrize(
+    "sign", [unsigned, signing_as_edge(edge_key(KEY, "lab"))], ids=["of nobody", "of another edge"]
+)
+async def test_an_answer_that_is_not_of_the_clusters_edge(
+    partition: Takes, monkeypatch: pytest.MonkeyPatch, sign: Sign
+) -> None:
+    """It is a dead letter, answers nobody, and whoever waits in vain is told that it came; the true one counts."""
+    parts: Any = None
+    made = Worker(KAFKA, RuntimeSettings(decision_key=SecretStr(KEY)), TOPICS, parts, parts, lambda _why: None)
+    made.partitions[NUMBER] = partition  # type: ignore[assignment]
+    buried: list[str] = []
+
+    async def bury(*where: object, **_: object) -> None:
+        buried.append(str(where[-1]))
+
+    monkeypatch.setattr(made, "_dead", SimpleNamespace(put=bury))
+    asked = made.answers.expect("w-1", "a seal")
+    answer = Answered(at=NOON, request_id="w-1", order="a seal", outcome="good")
+    for offset, signing in enumerate((sign, signing_as_edge(edge_key(KEY, "prod"))), 5):
+        sent = signing("prod", encode("prod", answer))
+        assert not asked.answer.done()
+        message = SimpleNamespace(offset=offset, key=None, value=sent.value, headers=sent.headers)
+        await made.take(TOPICS.signals, NUMBER, message)
+    assert [why[:20] for why in buried] == ["unsigned: an answer "]
+    assert "an answer without the edge's signature was refused" in asked.doubt
+    assert asked.answer.result() == answer
+    assert partition.events == [None, None]

@@ -15,7 +15,7 @@ import pytest
 from sevenhop.core.events import Applied, Deleted, Event, SourceChanged, SyncState, Tick, Unreadable
 from sevenhop.core.objects.decode import convert
 from sevenhop.core.objects.kinds import KINDS
-from sevenhop.sources.recording import Recorder, Recording, RecordingError, read_recording
+from sevenhop.sources.recording import Recorder, Recording, RecordingError
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
@@ -110,7 +110,7 @@ def test_without_the_raw_object(tmp_path: Path) -> None:
     event = applied(pod("a", nodeName="n"))
     write(tmp_path / "a.gz", (event, None))
 
-    assert list(read_recording(tmp_path / "a.gz")) == [event]
+    assert list(Recording(tmp_path / "a.gz")) == [event]
 
 
 def test_no_secret_travels_along(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_damaged_file(tmp_path: Path) -> None:
     path.write_bytes(bytes(data))
 
     with pytest.raises(RecordingError, match=r"a\.gz:\d+: "):
-        list(read_recording(path))
+        list(Recording(path))
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_bad_lines(tmp_path: Path, lines: list[bytes], message: str) -> None:
     path.write_bytes(gzip.compress(b"".join(line + b"\n" for line in lines)))
 
     with pytest.raises(RecordingError, match=message):
-        list(read_recording(path))
+        list(Recording(path))
 
 
 def test_not_compressed(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sevenhop.core.gpu_sample import ContainerUsage, Holder
-from sevenhop.sources.recording import Recorder, read_recording
+from sevenhop.sources.recording import Recorder, Recording
 from tests.builders import NOON, pod
 from tests.unit.inventory.gpu_agents import Agent
 
@@ -29,4 +29,4 @@ def test_samples_and_xids_read_back_as_they_were(tmp_path: Path) -> None:
         for event in events:
             write(event)
 
-    assert list(read_recording(path)) == events
+    assert list(Recording(path)) == events

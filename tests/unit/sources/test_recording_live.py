@@ -9,7 +9,7 @@ import pytest
 from sevenhop.core.events import Event
 from sevenhop.sources.kubernetes.api import Access, ApiServer
 from sevenhop.sources.kubernetes.source import KubernetesSource
-from sevenhop.sources.recording import Recorder, RecordingError, read_recording
+from sevenhop.sources.recording import Recorder, Recording, RecordingError
 from tests.unit.sources.harness import NODE, POD, QUICK, Bench, Heard, bench, now
 
 
@@ -27,7 +27,7 @@ async def test_what_was_told_is_what_is_recorded(tmp_path: Path) -> None:
             await b.converges()
             heard = b.heard
 
-    recorded = list(read_recording(path))
+    recorded = list(Recording(path))
     for kind in ("Pod", "Node"):
         assert [e for e in recorded if getattr(e, "kind", "") == kind] == heard.of(kind)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from datetime import timedelta
 from typing import TextIO
 
 import msgspec
@@ -16,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sevenhop.channels.text import clock_time, icon_of, plain, word_of
+from sevenhop.core.durations import format_duration
 from sevenhop.core.effects import Line, Message, Notify, Role
 
 NARROW = 72
@@ -87,7 +89,7 @@ def _line_parts(notify: Notify, look: Look, *, in_full: bool, was_over: bool) ->
     parts = [clock_time(message.at, message.at), _head(message, look), mark, plain(message.title)]
     since = f"since {clock_time(message.since, message.at)}"
     if message.status == "resolved" and not was_over:
-        since = f"{since}, for {_length((message.at - message.since).total_seconds())}"
+        since = f"{since}, for {_length(message.at - message.since)}"
     broken = next((plain(line.text) for line in message.lines if line.role is Role.FIRST_BROKEN), "")
     parts += ["·" if look.unicode else "-", since]
     if broken and in_full and message.status != "resolved":
@@ -104,18 +106,15 @@ def _plan_state(message: Message) -> str:
     return f"{name}: {plain(lines[-1].text)}" if lines else name
 
 
-def _length(seconds: float) -> str:
+def _length(length: timedelta) -> str:
     """
-    >>> _length(5), _length(390), _length(7260)
-    ('5s', '6m30s', '2h1m')
+    Of what took hours the seconds say nothing.
+
+    >>> [_length(timedelta(seconds=seconds)) for seconds in (5.9, 390, 7265, 180_000)]
+    ['5s', '6m30s', '2h1m', '2d2h']
     """
-    whole = max(int(seconds), 0)
-    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
-    if hours:
-        return f"{hours}h{minutes}m" if minutes else f"{hours}h"
-    if minutes:
-        return f"{minutes}m{rest}s" if rest else f"{minutes}m"
-    return f"{rest}s"
+    seconds = max(int(length.total_seconds()), 0)
+    return format_duration(timedelta(seconds=seconds - seconds % 60 if seconds >= 3600 else seconds))
 
 
 def _head(message: Message, look: Look) -> str:

@@ -10,6 +10,7 @@ from sevenhop.core.alerts.alert import Alert, AlertState
 from sevenhop.core.alerts.render import render_value
 from sevenhop.core.alerts.rule import Evaluation, Rule, Verdict
 from sevenhop.core.alerts.step import due
+from sevenhop.core.durations import format_duration
 from sevenhop.core.facts.schema import LABELS, Facts, Unknown
 from sevenhop.core.subject import Subject
 
@@ -105,6 +106,4 @@ def _clock(at: datetime) -> str:
 
 
 def _length(length: timedelta) -> str:
-    seconds = max(0, round(length.total_seconds()))
-    hours, minutes, rest = seconds // 3600, seconds % 3600 // 60, seconds % 60
-    return "".join(f"{n}{u}" for n, u in ((hours, "h"), (minutes, "m"), (rest, "s")) if n) or "0s"
+    return format_duration(timedelta(seconds=max(0, round(length.total_seconds()))))

@@ -12,7 +12,6 @@ import msgspec
 
 from sevenhop.core.facts.schema import Unknown, UnknownReason
 from sevenhop.core.inventory.gpu_agent import AGENT
-from sevenhop.core.inventory.pool_names import MIG_PREFIX
 from sevenhop.core.inventory.products import node_product
 from sevenhop.core.inventory.state import State
 
@@ -48,8 +47,8 @@ def unnamed_on(state: State, node: str) -> Iterator[tuple[str, str, Unnamed]]:
     for part in state.ledger.parts_of(node):
         if not part.resource.startswith(_OF_AGENTS):
             continue
-        profile = part.resource.removeprefix(MIG_PREFIX) if part.resource.startswith(MIG_PREFIX) else ""
-        profile = profile or part.resource.partition("/mig-")[2]
+        # A driver with several products on the node names them behind the profile: ``gpu.nvidia.com/mig-1g.10gb/…``.
+        profile = part.resource.partition("/mig-")[2].partition("/")[0]
         if not profile and shared_by < 1:
             continue  # shared by nobody knows how many: the shares do not tell how many GPUs these are
         offered = -(-part.free.allocatable // (1 if profile else shared_by))

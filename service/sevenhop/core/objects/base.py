@@ -16,7 +16,7 @@ Quantities = dict[str, str | int | float]
 
 class Slim(msgspec.Struct, rename="camel", gc=False, kw_only=True, omit_defaults=True):
     """
-    A Kubernetes struct with just the fields that Sevenhop uses.
+    A Kubernetes struct with just the fields that Sevenhop reads, or of a controller's spec compares.
 
     Decoded straight from a watch line; unknown fields are skipped.  `gc=False`: no object refers back to its
     parent, and a full collection over 150,000 pods drops from 232 ms to 1 ms.  Treat as frozen.
@@ -29,12 +29,6 @@ class OwnerRef(Slim):
     uid: str = ""
     api_version: str = ""
     controller: bool = False
-
-
-class ManagedField(Slim):
-    manager: str = ""
-    operation: str = ""
-    time: datetime | None = None
 
 
 class Meta(Slim):

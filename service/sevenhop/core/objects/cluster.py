@@ -22,25 +22,17 @@ class Taint(Slim):
     key: str = ""
     value: str = ""
     effect: str = ""
-    time_added: datetime | None = None
 
 
 class NodeSpec(Slim):
     unschedulable: bool = False
     taints: Sequence[Taint] = ()
-    provider_id: str = msgspec.field(name="providerID", default="")
-
-
-class NodeInfo(Slim):
-    kubelet_version: str = ""
-    kernel_version: str = ""
 
 
 class NodeStatus(Slim):
     capacity: Quantities = {}
     allocatable: Quantities = {}
     conditions: Sequence[Condition] = ()
-    node_info: NodeInfo = msgspec.field(default_factory=NodeInfo)
 
 
 class Node(Object):
@@ -54,7 +46,6 @@ class Namespace(Object):
 
 class PriorityClass(Object):
     value: int = 0
-    global_default: bool = False
     preemption_policy: str = "PreemptLowerPriority"
 
 
@@ -86,10 +77,8 @@ class ReplicasStatus(Slim):
     replicas: int = 0
     ready_replicas: int = 0
     updated_replicas: int = 0
-    available_replicas: int = 0
     unavailable_replicas: int = 0
     desired_number_scheduled: int = 0
-    number_ready: int = 0
     observed_generation: int = 0
     current_revision: str = ""
     update_revision: str = ""
@@ -114,7 +103,6 @@ class PdbStatus(Slim):
     disruptions_allowed: int = 0
     current_healthy: int = 0
     desired_healthy: int = 0
-    expected_pods: int = 0
 
 
 class PodDisruptionBudget(Object):
@@ -190,7 +178,6 @@ class ServicePort(Slim):
 class ServiceSpec(Slim):
     selector: dict[str, str] = {}
     ports: Sequence[ServicePort] = ()
-    cluster_ip: str = msgspec.field(name="clusterIP", default="")
     type: str = ""
 
 
@@ -233,7 +220,6 @@ class HpaSpec(Slim):
 
 
 class HpaStatus(Slim):
-    current_replicas: int = 0
     desired_replicas: int = 0
     conditions: Sequence[Condition] = ()
 

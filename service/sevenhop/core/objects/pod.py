@@ -237,7 +237,6 @@ class PodStatus(Slim):
     conditions: Sequence[Condition] = ()
     container_statuses: Sequence[ContainerStatus] = ()
     init_container_statuses: Sequence[ContainerStatus] = ()
-    pod_ip: str = msgspec.field(name="podIP", default="")
     nominated_node_name: str = ""
     start_time: datetime | None = None
     resource_claim_statuses: Sequence[ResourceClaimStatus] = ()

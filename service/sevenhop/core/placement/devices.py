@@ -101,9 +101,6 @@ class DeviceLedger:
                 self.holders.pop(device, None)
         return devices
 
-    def has_devices(self) -> bool:
-        return bool(self._local or self._elsewhere)
-
     def on(self, node: str, labels: Mapping[str, str]) -> Iterator[Device]:
         """Devices that a pod on this node can reach."""
         yield from self._local.get(node, ())

@@ -12,7 +12,7 @@ from sevenhop.core.inventory.objects import Key
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.placement.cluster import Cluster
 from sevenhop.core.placement.constraints import first_reasons, first_slug
-from sevenhop.core.placement.evaluation import Evaluation, SchedulingClass, class_of, evaluate
+from sevenhop.core.placement.evaluation import Evaluation, class_of, evaluate
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
@@ -44,10 +44,6 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     excluded: tuple[tuple[str, int], ...] = ()
     failing: dict[str, str] = {}
     unmodelled: tuple[str, ...] = ()
-
-    @property
-    def is_possible(self) -> bool:
-        return bool(self.nodes)
 
 
 def held_back(pod: Pod) -> HeldBack | None:
@@ -107,12 +103,3 @@ def scheduler_counts(evaluation: Evaluation) -> dict[str, int]:
             for text in first_reasons(mask, evaluation.resources):
                 out[text] += nodes
     return dict(out)
-
-
-def pending_classes(cluster: Cluster) -> dict[SchedulingClass, list[Pod]]:
-    """Pods that a scheduler of ours would try, by scheduling class."""
-    out: dict[SchedulingClass, list[Pod]] = {}
-    for pod in cluster.pending.values():
-        if held_back(pod) is None:
-            out.setdefault(class_of(cluster, pod), []).append(pod)
-    return out

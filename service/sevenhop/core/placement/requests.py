@@ -66,11 +66,6 @@ def pod_requests(pod: Pod, *, bound: bool = False) -> Amounts:
     return {name: value for name, value in running.items() if value}
 
 
-def container_requests(container: Container) -> Amounts:
-    """Requests of one container; a limit stands in for a missing request, as the API server writes it."""
-    return _asked(container)
-
-
 def _asked(container: Container) -> Amounts:
     return _with_defaults(container.resources.requests, container.resources.limits)
 

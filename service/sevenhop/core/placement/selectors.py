@@ -68,14 +68,6 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
     return Selector(tuple(sorted(equal.items())), tuple(sorted(requirements)))
 
 
-def selector_from(data: object) -> LabelSelector | None:
-    """Read a label selector from plain data; None where there is none or it has another form."""
-    try:
-        return None if data is None else msgspec.convert(data, LabelSelector)
-    except msgspec.ValidationError:
-        return None
-
-
 def meets(labels: Mapping[str, str], requirement: Requirement) -> bool:
     """
     Whether labels meet one requirement.

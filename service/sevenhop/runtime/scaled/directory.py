@@ -11,6 +11,7 @@ import redis.asyncio as aioredis
 from redis.exceptions import RedisError
 
 from sevenhop.channels.door import RefusedError
+from sevenhop.core.effects import CLUSTER
 from sevenhop.core.words import inflected
 from sevenhop.runtime.answers import Said, described, expiry_of, explained, listing, no_silence, refused, status_of
 from sevenhop.runtime.answers import told_of as message_of
@@ -232,7 +233,9 @@ def _message(cell: Cell, query: Mapping[str, str], _now: datetime) -> Said:
 _ANSWERS: dict[str, Callable[[Cell, Mapping[str, str], datetime], Said]] = {
     "get": _listing,
     "explain": lambda cell, query, now: explained(cell.engine, query, now),
-    "plan": lambda cell, query, _now: described(cell.engine, query.get("id", "")),
+    "plan": lambda cell, query, _now: described(
+        cell.engine, query.get("id", ""), cell.outbox.failures.get(CLUSTER, "")
+    ),
     "expiry": _expiry,
     "message": _message,
     "status": lambda cell, _query, now: Said(status_of(cell.engine, now)),

@@ -17,9 +17,10 @@ from datetime import datetime
 from typing import Any
 
 from sevenhop.core.events import Applied, Tick, Unreadable
-from sevenhop.runtime.codec import MOST_BYTES, Carried, Record, encode
+from sevenhop.runtime.codec import MOST_BYTES, Answered, Carried, Record, encode
 from sevenhop.runtime.embedded import Source
 from sevenhop.runtime.scaled.leftovers import Leftovers, read_leftovers
+from sevenhop.runtime.scaled.signing import Sign, unsigned
 from sevenhop.runtime.scaled.terms import FROM_EDGE, in_term
 from sevenhop.runtime.scaled.topics import Topics, client_options, partition_of
 from sevenhop.settings_scaled import KafkaSettings
@@ -40,6 +41,7 @@ class Edge:
     Args:
         term: Higher than that of every edge before (`leader.Lease`, or the time).
         now: The time, UTC.
+        sign: Signs what is said of orders, and each tick: which key we have is then known before any order.
 
     Attributes:
         stalled: Why nothing is sent now; empty while it is.
@@ -56,6 +58,7 @@ class Edge:
         now: Callable[[], datetime],
         *,
         buffered_events: int = 20_000,
+        sign: Sign = unsigned,
     ) -> None:
         self.cluster = cluster
         self.term = term
@@ -63,6 +66,7 @@ class Edge:
         self._topics = topics
         self._now = now
         self._most = buffered_events
+        self._sign = sign
         self._partition = partition_of(cluster, kafka.partitions)
         self._buffer: deque[Carried] = deque()
         self._changed = asyncio.Condition()
@@ -131,7 +135,7 @@ class Edge:
         record = encode(self.cluster, event)
         size = len(record.value or b"")
         if size <= MOST_BYTES:
-            return record
+            return self._sign(self.cluster, record) if isinstance(event, (Answered, Tick)) else record
         log.error("%s has %d bytes, more than Kafka takes in one record; it is left out", type(event).__name__, size)
         if not isinstance(event, Applied):
             return None

@@ -10,17 +10,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
+from datetime import datetime
 
 import msgspec
 
 from sevenhop.actions.transport import LostAnswerError
 from sevenhop.core.effects import Reply
 from sevenhop.runtime.codec import encode
-from sevenhop.runtime.scaled.decisions import Request, until_answered
-from sevenhop.runtime.scaled.hands import REPLY, Orders, orders_to, read_order
+from sevenhop.runtime.scaled.decisions import LIVES, NoAnswerError, Request, until_answered
+from sevenhop.runtime.scaled.hands import Refused
+from sevenhop.runtime.scaled.orders import REPLY, Letter, OrderError, Orders, check_order, orders_to, read_order
 from sevenhop.runtime.scaled.signing import Sign, unsigned
 from sevenhop.runtime.scaled.topics import Topics
 from sevenhop.settings_scaled import KafkaSettings
+from sevenhop.telemetry.table import OrderRefusal
 
 log = logging.getLogger("sevenhop.decisions")
 
@@ -30,10 +34,29 @@ _replies = msgspec.json.Decoder(Reply)
 
 
 class EdgeFront:
-    """A `channels.door.Decider`; `run` beside it."""
+    """
+    A `channels.door.Decider`; `run` beside it.
 
-    def __init__(self, cluster: str, kafka: KafkaSettings, topics: Topics, sign: Sign = unsigned) -> None:
+    Args:
+        sign: Signs decisions.
+        key: Of this edge, with which answers are checked; an empty one takes any.
+        refused: Told of each answer that is not taken.
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        kafka: KafkaSettings,
+        topics: Topics,
+        now: Callable[[], datetime],
+        sign: Sign = unsigned,
+        key: str = "",
+        refused: Refused = lambda _reason: None,
+    ) -> None:
+        self._now = now
         self._sign = sign
+        self._key = key
+        self._refused = refused
         self._cluster = cluster
         self._kafka = kafka
         self._topics = topics
@@ -49,8 +72,8 @@ class EdgeFront:
             try:
                 await orders.start()
                 self._orders = orders
-                async for value in orders_to(self._cluster, self._kafka, self._topics):
-                    self.hear(value)
+                async for letter in orders_to(self._cluster, self._kafka, self._topics):
+                    self.hear(letter)
             except (KafkaError, OSError) as error:
                 log.warning("decisions at this door wait for Kafka: %s", type(error).__name__)
             except Exception:  # whatever it is, nobody else would open the door again
@@ -80,16 +103,32 @@ class EdgeFront:
 
         try:
             return await until_answered(send, answered)
+        except NoAnswerError as error:
+            # A worker answers nothing that it does not believe, and we believe no answer of one with another key.
+            raise NoAnswerError(
+                f"{error}; `sevenhop doctor` at a worker says whether our key belongs to theirs"
+            ) from None
         finally:
             waiting = self._waiting[event.request_id]
             waiting.remove(answer)
             if not waiting:
                 del self._waiting[event.request_id]
 
-    def hear(self, value: bytes | None) -> None:
+    def hear(self, letter: Letter) -> None:
         """One record of the topic of orders."""
-        order = read_order(value)
-        if order is None or order.method != REPLY or order.cluster != self._cluster:
+        try:
+            order = read_order(letter)
+        except OrderError:
+            return  # said where orders are carried out
+        if order.method != REPLY or order.cluster != self._cluster:
+            return
+        try:
+            check_order(self._key, letter)
+            if self._key and self._now() - LIVES > order.until:  # as far as clocks may differ
+                raise OrderError(OrderRefusal.LATE, "the answer was given long ago")
+        except OrderError as error:
+            self._refused(error.reason)
+            log.error("the answer to a decision (%.40r) is refused: %s", order.request_id, error)
             return
         try:
             reply = _replies.decode(order.body or b"")

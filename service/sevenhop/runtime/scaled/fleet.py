@@ -164,6 +164,8 @@ def doctor_of(worker: Worker) -> dict[str, Any]:
                         "term": cell.sight.term,
                         "stale_records": cell.sight.stale_records,
                         "outbox": cell.store.waiting()[0],
+                        "key": worker.keys.doubt(name),
+                        "failing": dict(cell.outbox.failures),
                     }
                     for name, cell in partition.cells.items()
                 },

@@ -20,6 +20,9 @@ LOOK_WITHIN_S = 2.0
 ALL_TOLD_WITHIN_S = 12.0
 """After Redis began anew: each worker tells every 5 s, and one that died then is replaced in less."""
 
+REDIS_BACK_WITHIN_S = 4.0
+"""Who stops everything does not mind a Redis that is just starting; with one that stays away people want to know it."""
+
 
 class FleetFront:
     """See `channels.door.Front`."""
@@ -98,7 +101,7 @@ class FleetFront:
             NoAnswerError: There is one, and nobody has answered yet.
         """
         loop = asyncio.get_running_loop()
-        until = loop.time() + ALL_TOLD_WITHIN_S
+        began = loop.time()
         untold: list[int] = []
         asked: dict[str, asyncio.Task[Reply]] = {}
         try:
@@ -110,9 +113,12 @@ class FleetFront:
                             asked[cluster] = asyncio.create_task(self._decisions.ask(cluster, event))
                     untold = left
                 except UnseenError:
-                    if not asked:
+                    if not asked and loop.time() > began + REDIS_BACK_WITHIN_S:
                         raise  # nothing was done
-                if not untold or loop.time() > until:
+                else:
+                    if not untold:
+                        break
+                if loop.time() > began + ALL_TOLD_WITHIN_S:
                     break
                 await asyncio.sleep(LOOK_S)
             if not untold and not asked:

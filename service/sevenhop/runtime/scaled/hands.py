@@ -1,5 +1,5 @@
 """
-Steps in a cluster, decided on a worker and carried out at the cluster's edge: the orders, and the edge's half.
+Steps in a cluster, decided on a worker and carried out at the cluster's edge: the edge's half.
 
 The executor and its permit stay where the guards are, on the worker (`remote`); what travels is each single request to
 the API server.  The edge sends it with its own credentials, so no worker holds any, and the edge's role bounds what can
@@ -9,7 +9,8 @@ happen.
                               ▲                          │
                               └──────── signals ◄────────┘
 
-Orders also bring the answer to a decision that came in at the edge's own door (see `decisions`).
+With a key the edge carries out what a worker signed for its cluster, once, and while it is fresh; and its answers are
+signed, and name the order that they answer.
 """
 
 from __future__ import annotations
@@ -17,25 +18,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
-
-import msgspec
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import Any
 
 from sevenhop.actions.transport import AnsweredError, LostAnswerError, NotSentError, Transport
-from sevenhop.core.effects import Reply
-from sevenhop.runtime.codec import MOST_BYTES, VERSION, Answered, Record
-from sevenhop.runtime.scaled.topics import Topics, client_options, partition_of
+from sevenhop.runtime.codec import MOST_BYTES, Answered
+from sevenhop.runtime.scaled.orders import REPLY, Letter, Order, OrderError, check_order, orders_to, read_order
+from sevenhop.runtime.scaled.topics import Topics
 from sevenhop.settings_scaled import KafkaSettings
+from sevenhop.telemetry.table import OrderRefusal
 
 log = logging.getLogger("sevenhop.hands")
 
-ORDER_LIVES = timedelta(seconds=20)
-"""An order that is found later is not carried out: nobody waits for it any more, and it may have been given anew."""
+LOOK_BACK = timedelta(minutes=2)
+"""An edge that begins knows by the topic what was ordered before: longer than an order lives, and clocks may differ."""
 
-REPLY = "REPLY"
-"""An order that asks for nothing: the answer to a decision that came in at the edge's door."""
+FORGET_EVERY = timedelta(seconds=30)
+
+_LONGEST_KEPT = timedelta(days=1)
+"""So long the topic keeps an order, whatever it says of its own end."""
 
 PACKED_FROM = 64 * 1024
 """A list of all ReplicaSets of a namespace has megabytes, and becomes a tenth of that."""
@@ -43,152 +45,122 @@ PACKED_FROM = 64 * 1024
 _MOST_BODY = (MOST_BYTES - 10_000) * 3 // 4
 """In a record it is text, and a third longer."""
 
+_MOST_ID = 100
+"""Characters of an id that is answered; ours have some twenty."""
+
 METHODS = frozenset(("GET", "POST", "PUT", "PATCH"))
 
-
-class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """One request to the API server of a cluster."""
-
-    v: int = VERSION
-    cluster: str
-    request_id: str
-    until: Annotated[datetime, msgspec.Meta(tz=True)]
-    method: str
-    path: str
-    params: dict[str, str] = {}
-    body: bytes | None = None
-    content_type: str = ""
-
-
-_orders = msgspec.json.Decoder(Order)
-
-Send = Callable[[str, Order], Awaitable[None]]
-"""Puts an order where its cluster's edge reads; `NotSentError`: surely not there, `LostAnswerError`: perhaps."""
-
-
-class Orders:
-    """A worker's way into the topic of orders."""
-
-    def __init__(self, settings: KafkaSettings, topics: Topics) -> None:
-        self._settings = settings
-        self._topics = topics
-        self._producer: Any = None
-
-    async def start(self) -> None:
-        from aiokafka import AIOKafkaProducer
-
-        self._producer = AIOKafkaProducer(**client_options(self._settings), acks="all", request_timeout_ms=10_000)
-        await self._producer.start()
-
-    async def close(self) -> None:
-        if self._producer is not None:
-            await self._producer.stop()
-
-    async def send(self, cluster: str, order: Order) -> None:
-        """See `Send`."""
-        record = Record(cluster.encode(), msgspec.json.encode(order), [], False)
-        try:
-            await self.put(self._topics.orders, cluster, record)
-        except LostAnswerError as error:
-            raise LostAnswerError(f"the order may not have reached the edge: {error}") from None
-
-    async def reply(self, cluster: str, reply: Reply) -> None:
-        """Tell the door of a cluster's edge what came of a decision; see `Send` for what may go wrong."""
-        body, until = msgspec.json.encode(reply), datetime.now(UTC) + ORDER_LIVES
-        order = Order(cluster=cluster, request_id=reply.request_id, until=until, method=REPLY, path="/", body=body)
-        await self.send(cluster, order)
-
-    async def put(self, topic: str, cluster: str, record: Record) -> int:
-        """
-        The offset of a record that Kafka has stored in a cluster's partition.
-
-        Raises:
-            LostAnswerError: It may be there.
-        """
-        from aiokafka.errors import KafkaError
-
-        place = partition_of(cluster, self._settings.partitions)
-        try:
-            stored = await self._producer.send_and_wait(
-                topic, key=record.key, value=record.value, headers=record.headers, partition=place
-            )
-        except KafkaError as error:
-            raise LostAnswerError(f"Kafka may not have stored it: {type(error).__name__}") from None
-        return int(stored.offset)
-
-
-async def orders_to(cluster: str, settings: KafkaSettings, topics: Topics) -> AsyncIterator[bytes | None]:
-    """
-    What comes into the partition of a cluster's orders, from now on.
-
-    Raises:
-        KafkaError: It cannot be read.
-    """
-    from aiokafka import AIOKafkaConsumer, TopicPartition
-
-    place = TopicPartition(topics.orders, partition_of(cluster, settings.partitions))
-    consumer = AIOKafkaConsumer(
-        **client_options(settings), group_id=None, enable_auto_commit=False, auto_offset_reset="latest"
-    )
-    try:
-        await consumer.start()
-        consumer.assign([place])
-        consumer.seek(place, (await consumer.end_offsets([place]))[place])
-        async for record in consumer:
-            yield record.value
-    finally:
-        await consumer.stop()
-
-
-def read_order(value: bytes | None) -> Order | None:
-    """None if it cannot be read, which is said in the log."""
-    try:
-        order = _orders.decode(value or b"")
-    except msgspec.MsgspecError as error:
-        log.error("an order that cannot be read is left out: %s", error)
-        return None
-    if order.v > VERSION:
-        log.error("an order of format %d is left out: upgrade the edges", order.v)
-        return None
-    return order
+Emit = Callable[[list[Any]], Awaitable[None]]
+Refused = Callable[[OrderRefusal], None]
 
 
 class Hands:
-    """A source at the edge: takes orders for its cluster, from now on, and tells what came of them."""
+    """
+    A source at the edge: takes orders for its cluster, from now on, and tells what came of them.
+
+    Args:
+        key: Of this edge; with an empty one it is not looked who has given an order.
+        refused: Told of each order for this cluster that is not carried out.
+    """
 
     def __init__(
-        self, cluster: str, settings: KafkaSettings, topics: Topics, transport: Transport, now: Callable[[], datetime]
+        self,
+        cluster: str,
+        settings: KafkaSettings,
+        topics: Topics,
+        transport: Transport,
+        now: Callable[[], datetime],
+        key: str = "",
+        refused: Refused = lambda _reason: None,
     ) -> None:
         self._cluster = cluster
         self._settings = settings
         self._topics = topics
         self._transport = transport
         self._now = now
+        self._key = key
+        self._refused = refused
+        self._seen: dict[str, datetime] = {}  # id of an order to when it may be forgotten
+        self._forgot_at = now()
+        self._is_said = False
 
-    async def run(self, emit: Callable[[list[Any]], Awaitable[None]]) -> None:
+    async def run(self, emit: Emit) -> None:
         async with asyncio.TaskGroup() as tasks:
-            async for value in orders_to(self._cluster, self._settings, self._topics):
-                order = self._read(value)
-                if order is not None:
-                    tasks.create_task(self._carry_out(order, emit))
+            since = self._now() - LOOK_BACK
+            async for letter in orders_to(self._cluster, self._settings, self._topics, since):
+                found = self.take(letter)
+                if isinstance(found, Answered):
+                    await emit([found])
+                elif found is not None:
+                    tasks.create_task(self._carry_out(found, letter.seal, emit))
 
-    def _read(self, value: bytes | None) -> Order | None:
-        order = read_order(value)
-        return order if order is not None and order.cluster == self._cluster and order.method != REPLY else None
+    def take(self, letter: Letter) -> Order | Answered | None:
+        """
+        The order to carry out, or the answer that it is not; None of one that nobody waits for.
 
-    async def _carry_out(self, order: Order, emit: Callable[[list[Any]], Awaitable[None]]) -> None:
-        await emit([await self.answer(order)])
+        Whether somebody copied an order, or Kafka stored it twice: it is carried out once, and answered once.
+        """
+        order: Order | None = None
+        try:
+            order = read_order(letter)
+            if order.cluster != self._cluster or order.method == REPLY:
+                return None
+            check_order(self._key, letter)
+            if letter.is_old:
+                self._remember(order)
+                return None
+            self._check(order)
+        except OrderError as error:
+            return None if letter.is_old else self._refuse(error, order, letter)
+        if letter.signature and not self._key and not self._is_said:
+            self._is_said = True
+            log.warning("orders are signed, and this edge has no runtime.decision_key to check them with")
+        return order
 
-    async def answer(self, order: Order) -> Answered:
-        """Carry out one order."""
+    def _check(self, order: Order) -> None:
+        """
+        Raises:
+            OrderError: It came before, came too late, or is no request that is sent.
+        """
+        if order.request_id in self._seen:
+            raise OrderError(OrderRefusal.REPLAYED, "it came before, and was carried out or answered then")
+        self._remember(order)
         now = self._now()
-        common: dict[str, Any] = {"at": now, "request_id": order.request_id}
         if now > order.until:
             late_s = (now - order.until).total_seconds()
             text = f"the order came {late_s:.0f} s too late (or the clocks of worker and edge differ)"
-            return Answered(**common, outcome="not_sent", message=text)
+            raise OrderError(OrderRefusal.LATE, text)
         if order.method not in METHODS or not order.path.startswith(("/api/", "/apis/")) or ".." in order.path:
-            return Answered(**common, outcome="not_sent", message=f"{order.method[:10]}: not a request that is sent")
+            raise OrderError(OrderRefusal.NOT_A_REQUEST, f"{order.method[:10]}: not a request that is sent")
+
+    def _remember(self, order: Order) -> None:
+        now = self._now()
+        if now - self._forgot_at >= FORGET_EVERY:
+            self._forgot_at = now
+            self._seen = {each: until for each, until in self._seen.items() if until >= now}
+        # Longer than it lives: one that is copied after its end would else be answered as late, while the worker still
+        # waits for what came of the first.
+        self._seen[order.request_id] = min(order.until, now + _LONGEST_KEPT) + LOOK_BACK
+
+    def _refuse(self, error: OrderError, order: Order | None, letter: Letter) -> Answered | None:
+        self._refused(error.reason)
+        if order is None:
+            log.error("an order is refused: %s", error)
+            return None
+        log.error("an order (%.10r, id %.40r) is refused: %s", order.method, order.request_id, error)
+        if error.reason is OrderRefusal.REPLAYED or len(order.request_id) > _MOST_ID:
+            return None  # the first one is answered, and by that alone it is known what was done
+        text = f"the edge of {self._cluster} refused the order: {error}"
+        return Answered(
+            at=self._now(), request_id=order.request_id, order=letter.seal, outcome="not_sent", message=text
+        )
+
+    async def _carry_out(self, order: Order, seal: str, emit: Emit) -> None:
+        await emit([await self.answer(order, seal)])
+
+    async def answer(self, order: Order, seal: str) -> Answered:
+        """Carry out one order."""
+        common: dict[str, Any] = {"at": self._now(), "request_id": order.request_id, "order": seal}
         try:
             body = await self._transport.send(
                 order.method, order.path, order.params, body=order.body, content_type=order.content_type

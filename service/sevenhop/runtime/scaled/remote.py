@@ -8,6 +8,7 @@ had only stalled comes back.  Until then nothing else is asked there: a look cou
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import zlib
 from collections.abc import Callable, Mapping
@@ -19,7 +20,9 @@ import msgspec
 from sevenhop.actions.transport import AnsweredError, LostAnswerError, NotSentError
 from sevenhop.runtime.codec import Answered
 from sevenhop.runtime.leader import DURATION_S
-from sevenhop.runtime.scaled.hands import ORDER_LIVES, Order, Send
+from sevenhop.runtime.scaled.orders import ORDER_LIVES, Order, Send, Write, write_order
+
+log = logging.getLogger("sevenhop.hands")
 
 ANSWER_WITHIN_S = 25.0
 """Longer than the API server's own 15 s."""
@@ -33,6 +36,9 @@ OTHERS_ORDERS_S = 5.0
 LOOK_S = 0.5
 
 MOST_UNPACKED = 64 * 1024 * 1024
+
+_MOST_SAID = 300
+"""Characters of what an edge says of an order that is not ours."""
 
 
 class Heard(msgspec.Struct, frozen=True):
@@ -48,25 +54,60 @@ class Heard(msgspec.Struct, frozen=True):
     term: int
 
 
+class Asked:
+    """
+    One request that is not answered yet.
+
+    Attributes:
+        seal: Of its order.
+        doubt: What came instead of an answer, for whoever reads why none did; empty if nothing has.
+    """
+
+    def __init__(self, seal: str) -> None:
+        self.seal = seal
+        self.doubt = ""
+        self.answer: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
+
+
 class Waiting:
     """Requests of this worker that are not answered yet."""
 
     def __init__(self) -> None:
-        self._futures: dict[str, asyncio.Future[Answered]] = {}
+        self._asked: dict[str, Asked] = {}
 
-    def expect(self, request_id: str) -> asyncio.Future[Answered]:
-        future: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
-        self._futures[request_id] = future
-        return future
+    def expect(self, request_id: str, seal: str = "") -> Asked:
+        """
+        Args:
+            seal: Of the order; an answer that names another one is none to it.
+        """
+        asked = self._asked[request_id] = Asked(seal)
+        return asked
 
     def forget(self, request_id: str) -> None:
-        self._futures.pop(request_id, None)
+        self._asked.pop(request_id, None)
 
     def answered(self, event: Answered) -> None:
         """Of a request that nobody waits for, nothing happens."""
-        future = self._futures.pop(event.request_id, None)
-        if future is not None and not future.done():
-            future.set_result(event)
+        asked = self._asked.get(event.request_id)
+        if asked is None or asked.answer.done():
+            return
+        if event.order and event.order != asked.seal:
+            # Ours may have been carried out all the same, whatever became of the other.
+            said = event.message[:_MOST_SAID] or "it was answered"
+            asked.doubt = f"somebody gave another order under the same id, and {said}"
+            log.error("an order %s that is not ours was answered: %s", event.request_id, said)
+            return
+        del self._asked[event.request_id]
+        asked.answer.set_result(event)
+
+    def doubted(self, request_id: str) -> None:
+        """An answer came of which nobody knows who gave it: it counts for nothing, and is told if none comes."""
+        asked = self._asked.get(request_id)
+        if asked is not None:
+            asked.doubt = (
+                "an answer without the edge's signature was refused: runtime.decision_key of the edge is not what "
+                "`sevenhop edge-key` makes of that of the workers, or somebody else wrote it"
+            )
 
 
 class RemoteTransport:
@@ -75,6 +116,8 @@ class RemoteTransport:
 
     Args:
         heard: The edge as it is heard now; an edge that has gone is not waited for.
+        write: Signs, where there is a key.
+        doubt: Why the edge would not take an order of ours, or we not its answer; empty where it is not known to be so.
     """
 
     def __init__(
@@ -84,12 +127,16 @@ class RemoteTransport:
         waiting: Waiting,
         now: Callable[[], datetime],
         heard: Callable[[], Heard] = lambda: Heard(silent_s=0.0, term=0),
+        write: Write = write_order,
+        doubt: Callable[[], str] = lambda: "",
     ) -> None:
         self._cluster = cluster
         self._send = send
         self._waiting = waiting
         self._now = now
         self._heard = heard
+        self._write = write
+        self._doubt = doubt
         self._name = secrets.token_hex(6)
         self._numbers = count(1)
         self._in_doubt_until = 0.0  # of the loop's clock
@@ -101,6 +148,8 @@ class RemoteTransport:
         before = self._heard()
         if before.silent_s > GONE_AFTER_S:
             raise NotSentError(f"{self._silence(before)}; nothing was sent")
+        if why := self._doubt():
+            raise NotSentError(f"{why}; nothing was sent")
         now_s = asyncio.get_running_loop().time()
         if (left_s := self._in_doubt_until - now_s) > 0:
             raise NotSentError(
@@ -118,10 +167,11 @@ class RemoteTransport:
             body=body,
             content_type=content_type,
         )
-        answer = self._waiting.expect(request_id)
+        letter = self._write(order)
+        asked = self._waiting.expect(request_id, letter.seal)
         try:
-            await self._send(self._cluster, order)
-            answered = await self._answered(answer, before.term)
+            await self._send(self._cluster, letter)
+            answered = await self._answered(asked, before.term)
         except LostAnswerError:
             if method != "GET" and "dryRun" not in params:
                 self._in_doubt_until = now_s + ORDER_LIVES / timedelta(seconds=1)
@@ -130,7 +180,7 @@ class RemoteTransport:
             self._waiting.forget(request_id)
         return _result(answered)
 
-    async def _answered(self, answer: asyncio.Future[Answered], term: int) -> Answered:
+    async def _answered(self, asked: Asked, term: int) -> Answered:
         """
         Raises:
             LostAnswerError: None comes, or none can come any more.
@@ -139,9 +189,9 @@ class RemoteTransport:
         until = loop.time() + ANSWER_WITHIN_S
         is_others = False
         while (left_s := until - loop.time()) > 0:
-            done, _ = await asyncio.wait([answer], timeout=min(left_s, LOOK_S))
+            done, _ = await asyncio.wait([asked.answer], timeout=min(left_s, LOOK_S))
             if done:
-                return answer.result()
+                return asked.answer.result()
             heard = self._heard()
             if heard.silent_s > GONE_AFTER_S:
                 raise LostAnswerError(f"{self._silence(heard)}; whether it had done this is looked at once one is back")
@@ -153,7 +203,8 @@ class RemoteTransport:
                 f"another edge of {self._cluster} took over before this was answered; what the one before it had done "
                 "is looked at"
             )
-        raise LostAnswerError(f"the edge of {self._cluster} did not answer within {ANSWER_WITHIN_S:g} s")
+        doubt = f"; {asked.doubt}" if asked.doubt else ""
+        raise LostAnswerError(f"the edge of {self._cluster} did not answer within {ANSWER_WITHIN_S:g} s{doubt}")
 
     def _silence(self, heard: Heard) -> str:
         return (

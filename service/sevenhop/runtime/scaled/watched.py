@@ -30,7 +30,7 @@ from sevenhop.telemetry.levels import Levels, Sample, outbox_samples, source_sam
 from sevenhop.telemetry.meter import Meter
 from sevenhop.telemetry.scrape import Scrape
 from sevenhop.telemetry.settings import TelemetrySettings
-from sevenhop.telemetry.table import Claim, DeadLetterReason, DeliveryOutcome
+from sevenhop.telemetry.table import Claim, DeadLetterReason, DeliveryOutcome, OrderRefusal
 from sevenhop.telemetry.times import StepTimes
 from sevenhop.telemetry.traces import NEEDS_EXTRA, Traces, build_tracer
 
@@ -193,6 +193,7 @@ class WatchedWorker:
             found += [
                 ("sevenhop_edge_silence_seconds", (name,), max(0.0, (now - sight.heard_at).total_seconds())),
                 ("sevenhop_edge_silent", (name,), float(sight.is_blind)),
+                ("sevenhop_edge_key_differs", (name,), float(bool(self._worker.keys.doubt(name)))),
                 ("sevenhop_edge_stale_records_total", (name,), sight.stale_records),
             ]
         return found
@@ -250,6 +251,7 @@ class WatchedEdge:
         self._dcgm: tuple[Looked, ...] = ()
         self._began = now()
         self._sent_before = 0  # in earlier terms
+        self._orders_refused = dict.fromkeys(OrderRefusal, 0)
         self.heartbeat = Heartbeat(settings.heartbeat, cluster, meter, unwell, now, role="edge")
 
     @property
@@ -267,6 +269,10 @@ class WatchedEdge:
         self._edge = self._source = None
         self._dcgm = ()
 
+    def order_refused(self, reason: OrderRefusal) -> None:
+        """One more; in whatever term, and at the door too."""
+        self._orders_refused[reason] += 1
+
     def why_not_well(self) -> str:
         """Empty while what is seen reaches the workers."""
         return self._edge.stalled if self._edge is not None else ""
@@ -277,6 +283,8 @@ class WatchedEdge:
         found: list[Sample] = [
             ("sevenhop_leading", place, float(edge is not None)),
             ("sevenhop_edge_events_sent_total", place, self._sent_before + (edge.sent if edge is not None else 0)),
+            # With those that never happened: else the first of a kind would be no increase.
+            *(("sevenhop_edge_orders_refused_total", (*place, why), n) for why, n in self._orders_refused.items()),
             *gpu_source_samples(self._cluster, self._push, self._dcgm),
         ]
         if edge is not None and self._source is not None:

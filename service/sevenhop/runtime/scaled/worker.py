@@ -19,14 +19,15 @@ import msgspec
 import redis.asyncio as aioredis
 
 from sevenhop.core.alerts.rule import Rule
-from sevenhop.core.events import Event, Outcome, Recalled, RulebookLoaded, StepDone, SwitchSet
+from sevenhop.core.events import Event, Outcome, Recalled, RulebookLoaded, StepDone, SwitchSet, Tick
 from sevenhop.runtime.codec import Answered, Read, RecordError, read
 from sevenhop.runtime.scaled.cell import Parts
 from sevenhop.runtime.scaled.dead_letters import DeadLetters
+from sevenhop.runtime.scaled.edge_keys import EdgeKeys
 from sevenhop.runtime.scaled.partition import Incoming, Partition, PoisonError
 from sevenhop.runtime.scaled.reader import ReadError, ends_of, read_range
 from sevenhop.runtime.scaled.remote import Waiting
-from sevenhop.runtime.scaled.signing import check_signature
+from sevenhop.runtime.scaled.signing import UnsignedError, check_signature
 from sevenhop.runtime.scaled.stream import Stream
 from sevenhop.runtime.scaled.topics import Topics, partition_of
 from sevenhop.settings_scaled import KafkaSettings, RuntimeSettings
@@ -38,10 +39,6 @@ READ_AGAIN_S = 1.0
 
 _OWN = (StepDone, Outcome, Recalled, RulebookLoaded)
 """Events that a worker makes itself, of what it did; from a topic they are forged."""
-
-
-class WorkerError(Exception):
-    """The worker cannot go on in this process; state is safe, and another start goes on from it."""
 
 
 class _Beside(msgspec.Struct, frozen=True):
@@ -94,6 +91,7 @@ class Worker:
     Attributes:
         partitions: Those that are ours, by number.
         answers: Requests to the edges that are not answered yet.
+        keys: Whether those of the edges belong to ours.
         rebuilds, kept: Of partitions at rebalances.
     """
 
@@ -107,6 +105,7 @@ class Worker:
         on_end: Callable[[str], None],
         *,
         answers: Waiting | None = None,
+        keys: EdgeKeys | None = None,
     ) -> None:
         self._kafka = kafka
         self._clusters = frozenset(runtime.clusters)
@@ -123,6 +122,7 @@ class Worker:
         self._revocations = 0
         self.partitions: dict[int, Partition] = {}
         self.answers = answers or Waiting()
+        self.keys = keys or EdgeKeys(self._decision_key)
         self.rebuilds = 0
         self.kept = 0
         self._standing: list[Event] = []
@@ -140,12 +140,7 @@ class Worker:
         return next((fence.stalled for fence in self._fences.values() if fence.stalled), "")
 
     async def run(self) -> None:
-        """
-        Until cancelled.
-
-        Raises:
-            WorkerError: The stream ended by itself.
-        """
+        """Until cancelled."""
         await self._dead.start()
         try:
             await self._stream.run()
@@ -266,11 +261,15 @@ class Worker:
             try:
                 found = beside.read(record)
                 cluster = found.cluster
+                if isinstance(found.event, Tick):
+                    self.keys.heard(cluster, record.value, _headers(record.headers))
                 if isinstance(found.event, Answered):
                     self.answers.answered(found.event)
                 elif topic != self._topics.objects or not isinstance(found.event, SwitchSet):
                     event = found.event
             except RecordError as error:
+                if isinstance(error, UnsignedError) and isinstance(error.event, Answered):
+                    self.answers.doubted(error.event.request_id)
                 await beside.bury(topic, record, str(error))
         await partition.put(Incoming(topic, record.offset, cluster, event, record))
 

@@ -35,10 +35,6 @@ class Served(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
-class _ResponseKind(msgspec.Struct):
-    kind: str = ""
-
-
 class _Resource(msgspec.Struct, rename="camel"):
     """A resource of apidiscovery.k8s.io (`resource`), or of meta/v1 APIResourceList (`name`)."""
 
