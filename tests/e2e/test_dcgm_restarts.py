@@ -70,7 +70,7 @@ def test_a_last_xid_over_restarts(
     pool: Pool, start: Callable[..., Service], exporters: Callable[[str, dict[int, int]], Exporter]
 ) -> None:
     """What stands there at first sight is unknown; a change is told within a look; what was told is told once."""
-    (name,) = pool.add_gpu_nodes(1)
+    (name,) = pool.add_gpu_nodes(1, gpus=2)
     exporter = exporters(name, {0: 0, 1: 79})
     service = start(only_console=True, rules=("gpu-lost",), more={"dcgm": {"pages": [exporter.address], "every": "1s"}})
 

@@ -106,7 +106,7 @@ async def test_from_a_gpu_to_the_list(
     testbed: Cluster, pool: Pool, namespace: str, start: Callable[..., Service], tmp_path: Path
 ) -> None:
     """Library, agent, token, API server, service: `get gpus` shows each GPU, and in a moment that one is lost."""
-    (name,) = pool.add_gpu_nodes(1)
+    (name,) = pool.add_gpu_nodes(1, gpus=2)
     testbed.client.create(
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "gpu-agent", "namespace": namespace}}
     )

@@ -43,6 +43,7 @@ TARGETS: tuple[Target, ...] = (
     _target("audit", "test_audit"),
     Target(f"{PACKAGE}/budgets.py", (f"{_TESTS}/planning/test_budgets.py", f"{_TESTS}/desk/test_evictions.py")),
     _target("planning/sick", "test_bad_gpus", folder="planning"),
+    _target("planning/drains", "test_drains", folder="planning"),
     Target("service/sevenhop/core/inventory/gpu_unnamed.py", ("tests/unit/inventory/test_gpu_unnamed.py",)),
     Target("service/sevenhop/core/inventory/pool_names.py", ("tests/unit/inventory/test_pool_names.py",)),
 )

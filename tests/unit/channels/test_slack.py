@@ -14,7 +14,7 @@ from sevenhop.channels.channel import (
     UncertainDeliveryError,
 )
 from sevenhop.channels.slack.channel import SlackChannel
-from sevenhop.channels.slack.errors import bad_status
+from sevenhop.channels.slack.errors import ClosedChannelError, bad_status
 from sevenhop.channels.slack.settings import SlackSettings
 from tests.fakes.slack_server import CHANNEL, TOKEN, Posted, SlackServer
 from tests.unit.channels.notifies import NOON, message, notify, resolved
@@ -253,7 +253,7 @@ async def test_a_page_that_arrived_is_not_posted_again_for_its_thread(
         pytest.param({"kind": "status", "status": 503, "retry_after": 3}, RetryableDeliveryError, 3.0, id="503"),
         pytest.param({"kind": "status", "status": 500}, UncertainDeliveryError, None, id="500"),
         pytest.param({"kind": "error", "error": "fatal_error"}, UncertainDeliveryError, None, id="half done"),
-        pytest.param({"kind": "error", "error": "is_archived"}, PermanentDeliveryError, None, id="archived"),
+        pytest.param({"kind": "error", "error": "is_archived"}, ClosedChannelError, None, id="archived"),
         pytest.param({"kind": "error", "error": "<b>?"}, PermanentDeliveryError, None, id="no word"),
     ],
 )

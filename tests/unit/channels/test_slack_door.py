@@ -466,6 +466,62 @@ async def test_replayed_requests(scene: Scene) -> None:
     assert (first, second) == (200, 401)
 
 
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [("1", 200), ("3", 200), ("", 401), ("x", 401)],
+    ids=["first retry", "last retry", "none", "no number"],
+)
+async def test_what_slack_sends_again(scene: Scene, number: str, expected: int) -> None:
+    """A retry of the very same request is told that it has arrived, and is not taken twice; a replay is refused."""
+    body, headers = signed({"payload": json.dumps(scene.slack.clicked("U0KIM", APPROVE))})
+    first, _ = await scene.post("/slack/actions", body, headers)
+    second, _ = await scene.post("/slack/actions", body, {**headers, "X-Slack-Retry-Num": number})
+    await scene.until(lambda: scene.core.asked)
+    await asyncio.sleep(0.05)
+
+    assert (first, second) == (200, expected)
+    assert len(scene.core.asked) == 1
+
+
+async def test_a_forged_retry_is_no_retry(scene: Scene) -> None:
+    """The header is not signed: it opens nothing."""
+    body, headers = signed({"payload": json.dumps(scene.slack.clicked("U0KIM", APPROVE))}, secret="another")
+    status, _ = await scene.post("/slack/actions", body, {**headers, "X-Slack-Retry-Num": "1"})
+    await asyncio.sleep(0.05)
+
+    assert (status, scene.core.asked) == (401, [])
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"kind": "error", "error": "expired_trigger_id"},
+        {"kind": "429", "retry_after": 30},
+        {"kind": "error", "error": "token_revoked"},
+    ],
+    ids=["too late", "rate limited", "revoked"],
+)
+async def test_details_that_cannot_be_opened(scene: Scene, fault: dict[str, Any]) -> None:
+    """A window cannot be opened later: the person is told where else it stands, and nobody waits for Slack."""
+    scene.slack.fail("views.open", **fault)
+    await scene.slack.click("U0LEE", DETAILS)
+    await scene.until(lambda: scene.slack.whispers)
+
+    assert "in the thread" in scene.slack.whispers[0]["text"]
+    assert len(scene.slack.calls("views.open")) == 1
+
+
+@pytest.mark.parametrize("word", ["token_revoked", "account_inactive"])
+async def test_a_token_that_was_taken_back(scene: Scene, word: str) -> None:
+    """Nobody can be verified any more: nothing is decided, and what to do is said."""
+    scene.slack.fail("users.info", "error", error=word)
+    await scene.slack.click("U0KIM", APPROVE)
+    await scene.until(lambda: scene.slack.whispers)
+
+    assert scene.core.asked == []
+    assert "reinstall the app" in scene.slack.whispers[0]["text"]
+
+
 async def test_a_connection_that_slack_refreshes(scene: Scene) -> None:
     """Slack closes a socket now and then; clicks go on over the next one."""
     await scene.slack.disconnect()

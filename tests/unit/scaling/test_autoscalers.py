@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from sevenhop.core.remediation.reduction import ConflictReason
+from sevenhop.core.inventory.scalers import SCALERS, scaled_by
+from sevenhop.core.objects.base import Custom
+from sevenhop.core.objects.kinds import kind_of
+from sevenhop.core.remediation.reduction import ConflictReason, Ruler
 from tests.unit.frameworks import running
 from tests.unit.frameworks.running import Manifest
 from tests.unit.scaling import scenes
@@ -178,3 +182,20 @@ def test_autoscalers(case: Case) -> None:
     An autoscaler refuses what it would set back, and nothing else.
     """
     check(case)
+
+
+@pytest.mark.parametrize("mode", ["Off", "Initial", "Auto", "Recreate", "InPlaceOrRecreate"])
+def test_whoever_sizes_pods_does_not_count_them(mode: str) -> None:
+    """A VerticalPodAutoscaler sets what a pod asks for: it is not read, and its target is no scale target."""
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "summarizer"}
+    manifest: Manifest = {
+        "apiVersion": "autoscaling.k8s.io/v1",
+        "kind": "VerticalPodAutoscaler",
+        "metadata": {"name": "web-vpa", "namespace": "prod"},
+        "spec": {"targetRef": target, "updatePolicy": {"updateMode": mode}},
+    }
+    assert kind_of(manifest["apiVersion"], manifest["kind"]) is None
+    assert not any("autoscaling.k8s.io" in kind for kind in SCALERS)
+    # Were it read one day, its field has another name than that of whoever scales.
+    assert scaled_by(msgspec.convert(manifest, Custom)) is None
+    assert isinstance(plain().rule("engine"), Ruler)

@@ -32,6 +32,9 @@ MAX_LABEL = 80
 MAX_TEXT = 3_500
 """Of the top-level text: Slack recommends 4,000."""
 
+MAX_SHORT = 1_000
+"""Of a message that is told in short, in which nothing else stands."""
+
 _FOOT = 1_000
 """Kept free for what stands below the lines."""
 
@@ -86,6 +89,17 @@ def parent_of(notify: Notify, *, in_doubt: bool = False, buttons: Sequence[Block
         blocks.append({"type": "actions", "block_id": block_id, "elements": list(buttons[:MAX_ACTIONS])})
     blocks.append(_context(_foot(notify, in_doubt=in_doubt)))
     return Post(text=sentence_of(message), blocks=blocks, left_out=tuple(left_out))
+
+
+def in_short(post: Post, why: str) -> Post:
+    """
+    The same as one plain sentence, where Slack does not take the blocks: a page must not be lost for its looks.
+
+    Args:
+        why: Slack's word for it.
+    """
+    note = f" (in short, without its blocks and buttons: Slack does not take them: {why})"
+    return Post(text=f"{cut_escaped(post.text, MAX_SHORT)}{note}", blocks=[])
 
 
 def details_of(message: Message, left_out: Iterable[str] = ()) -> Post | None:

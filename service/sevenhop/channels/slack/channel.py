@@ -22,10 +22,11 @@ from sevenhop.channels.channel import (
 )
 from sevenhop.channels.slack.api import SlackApi
 from sevenhop.channels.slack.blocks import Post, details_of, parent_of, superseded_of
+from sevenhop.channels.slack.blocks import in_short as short_of
 from sevenhop.channels.slack.buttons import buttons_of
-from sevenhop.channels.slack.errors import CannotEditError
+from sevenhop.channels.slack.errors import METADATA_REFUSED, CannotEditError, ClosedChannelError, NotShowableError
 from sevenhop.channels.slack.history import SlackHistory
-from sevenhop.channels.slack.metadata import FIRING, SUPERSEDED, Found, Place, describe, describe_details
+from sevenhop.channels.slack.metadata import FIRING, SUPERSEDED, Found, Place, describe, describe_details, in_short
 from sevenhop.channels.slack.settings import SlackSettings
 from sevenhop.core.effects import Notify
 from sevenhop.core.events import Recalled
@@ -109,6 +110,11 @@ class SlackChannel:
                 await self._edit(target, post, describe(notify))
             except CannotEditError as error:
                 log.info("incident %s is posted again: %s", notify.incident, error)
+            except ClosedChannelError as error:
+                # The receiver was given another channel since: that one has to show it.
+                if target.channel == self._channel:
+                    raise
+                log.warning("incident %s is posted again, where it stood takes nothing: %s", notify.incident, error)
             else:
                 return _Told(target, is_new=False, older=None, left_out=post.left_out)
         if (uncertain or notify.adopt) and not is_read:
@@ -187,12 +193,11 @@ class SlackChannel:
 
     async def _post(self, post: Post, metadata: dict[str, Any], *, thread_ts: str = "", channel: str = "") -> Place:
         where: dict[str, Any] = {"thread_ts": thread_ts} if thread_ts else {}
-        answer = await self._api.call(
+        answer = await self._send(
             "chat.postMessage",
+            post,
+            metadata,
             channel=channel or self._channel,
-            text=post.text,
-            blocks=post.blocks,
-            metadata=metadata,
             unfurl_links=False,
             unfurl_media=False,
             **where,
@@ -200,6 +205,16 @@ class SlackChannel:
         return Place(str(answer.get("channel") or self._channel), str(answer["ts"]))
 
     async def _edit(self, place: Place, post: Post, metadata: dict[str, Any]) -> None:
-        await self._api.call(
-            "chat.update", channel=place.channel, ts=place.ts, text=post.text, blocks=post.blocks, metadata=metadata
-        )
+        await self._send("chat.update", post, metadata, channel=place.channel, ts=place.ts)
+
+    async def _send(self, method: str, post: Post, metadata: dict[str, Any], **where: Any) -> dict[str, Any]:
+        """The message; in short where Slack refuses how it is built, for then it has surely taken nothing of it."""
+        try:
+            return await self._api.call(method, text=post.text, blocks=post.blocks, metadata=metadata, **where)
+        except NotShowableError as error:
+            log.warning("a message is told in short, Slack does not take it in full: %s", error)
+            if error.word in METADATA_REFUSED:
+                metadata = in_short(metadata)
+            else:
+                post = short_of(post, error.word)
+        return await self._api.call(method, text=post.text, blocks=post.blocks, metadata=metadata, **where)

@@ -2,7 +2,8 @@
 Clicks over HTTP: Slack posts to us, signed.
 
 Docs: docs.slack.dev, verifying requests from Slack.  The signature covers the raw body and a time; what is older than
-five minutes, or was seen before, is refused.
+five minutes, or was seen before, is refused.  What Slack itself sends again, because it saw no answer in three seconds,
+is answered and not taken twice.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ WINDOW_S = 300
 MAX_BODY = 512 * 1024
 REMEMBERED = 10_000
 
+RETRY = "X-Slack-Retry-Num"
+"""1, 2 or 3; not signed, so it only decides what is answered to what was taken before."""
+
 
 class _Time(SignatureClock):
     def __init__(self, clock: Callable[[], datetime]) -> None:
@@ -54,8 +58,8 @@ class SlackEndpoint:
     async def actions(self, request: web.Request) -> web.Response:
         """POST with one form field `payload`, JSON."""
         form = await self._verified(request)
-        if form is None:
-            return _refusal()
+        if isinstance(form, web.Response):
+            return form
         try:
             payload = json.loads(form.get("payload", ""))
         except (ValueError, RecursionError):
@@ -66,12 +70,12 @@ class SlackEndpoint:
     async def commands(self, request: web.Request) -> web.Response:
         """POST of a slash command's form."""
         form = await self._verified(request)
-        if form is None:
-            return _refusal()
+        if isinstance(form, web.Response):
+            return form
         return web.Response(text=self._take("slash_commands", form))
 
-    async def _verified(self, request: web.Request) -> dict[str, str] | None:
-        """The form; None if it is not from Slack, too old, or came before."""
+    async def _verified(self, request: web.Request) -> dict[str, str] | web.Response:
+        """The form; the answer where there is nothing to take: not from Slack, too old, or taken before."""
         try:
             body = await read_body(request, MAX_BODY)
             form = self._read(body, request.headers)
@@ -81,7 +85,19 @@ class SlackEndpoint:
             form = None
         if form is None:
             self.refused += 1
+            return web.Response(status=401, text="not a request of Slack's")
+        if not self._is_first(request.headers["X-Slack-Signature"]):
+            return self._again(request)
         return form
+
+    def _again(self, request: web.Request) -> web.Response:
+        """A retry is told that it has arrived, for else the person sees a failure; nothing is done for it."""
+        if request.headers.get(RETRY, "").isdecimal():
+            log.info("slack: sent again, and taken before")
+            return web.Response()
+        log.warning("slack: refused a request: it was seen before")
+        self.refused += 1
+        return web.Response(status=401, text="not a request of Slack's")
 
     def _read(self, body: bytes, headers: Any) -> dict[str, str] | None:
         signature = headers.get("X-Slack-Signature", "")
@@ -90,9 +106,6 @@ class SlackEndpoint:
             return None
         if not self._verifier.is_valid(body=body, timestamp=stamp, signature=signature):
             log.warning("slack: refused a request: its signature or its time is wrong")
-            return None
-        if not self._is_first(signature):
-            log.warning("slack: refused a request: it was seen before")
             return None
         form = parse_qs(body.decode(), keep_blank_values=True)
         return {name: values[0] for name, values in form.items()}
@@ -105,7 +118,3 @@ class SlackEndpoint:
             return False
         self._seen[signature] = now
         return True
-
-
-def _refusal() -> web.Response:
-    return web.Response(status=401, text="not a request of Slack's")

@@ -55,6 +55,15 @@ IN_DOUBT = frozenset({"internal_error", "fatal_error"})
 GONE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "is_inactive", "thread_not_found"})
 """What was to be edited cannot be: deleted by a person, too old, or not ours."""
 
+CLOSED = frozenset({"channel_not_found", "not_in_channel", "is_archived"})
+"""The channel takes nothing from us any more: archived, or our app was removed from it."""
+
+METADATA_REFUSED = frozenset({"metadata_too_large", "invalid_metadata_format"})
+NOT_SHOWABLE = METADATA_REFUSED | {
+    "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long", "invalid_arguments",
+}  # fmt: skip
+"""Slack takes no message that looks like this; it may take one that says the same in short."""
+
 UNREADABLE = frozenset(
     {
         "missing_scope",
@@ -75,6 +84,23 @@ class CannotEditError(PermanentDeliveryError):
     """The message that was to be edited is not there any more, or not ours to edit."""
 
 
+class ClosedChannelError(PermanentDeliveryError):
+    """The channel takes nothing from us; another one may."""
+
+
+class NotShowableError(PermanentDeliveryError):
+    """
+    Slack does not take the message as it is built.
+
+    Attributes:
+        word: Slack's own for it.
+    """
+
+    def __init__(self, message: str, word: str) -> None:
+        super().__init__(message)
+        self.word = word
+
+
 def word(error: object) -> str:
     """Slack's own word for an error; what is not a plain word is not repeated."""
     text = str(error)
@@ -93,8 +119,10 @@ def refusal(method: str, error: object, retry_after: float | None, needed: objec
         return CannotEditError(said)
     if name == "missing_scope" and re.fullmatch(r"[a-z:,. ]{1,100}", str(needed)):
         return PermanentDeliveryError(f"{said}; add the scope {needed} to the app and reinstall it")
-    fix = FIXES.get(name, f"see the errors of {method} on docs.slack.dev")
-    return PermanentDeliveryError(f"{said}; {fix}")
+    told = f"{said}; {FIXES.get(name, f'see the errors of {method} on docs.slack.dev')}"
+    if name in NOT_SHOWABLE:
+        return NotShowableError(told, name)
+    return ClosedChannelError(told) if name in CLOSED else PermanentDeliveryError(told)
 
 
 def bad_status(method: str, status: int, retry_after: float | None) -> DeliveryError:

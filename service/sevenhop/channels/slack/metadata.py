@@ -123,6 +123,15 @@ def describe(notify: Notify, *, status: str = "") -> dict[str, Any]:
     return {"event_type": INCIDENT, "event_payload": payload}
 
 
+_NEEDED = frozenset(("key", "episode", "revision", "status", "receiver", "effect", "at", "opened_at"))
+
+
+def in_short(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Without all that a message can be found again without."""
+    kept = {name: value for name, value in metadata["event_payload"].items() if name in _NEEDED}
+    return {**metadata, "event_payload": kept}
+
+
 def describe_details(notify: Notify) -> dict[str, Any]:
     return {"event_type": DETAILS, "event_payload": {"key": notify.key, "episode": notify.episode}}
 

@@ -109,6 +109,8 @@ def who_of(person: Person, via: str) -> str:
 def _not_allowed(person: Person, playbook: Playbook | None, case: Case, event: Decided) -> str:
     if playbook is None:
         return f"playbook {case.plan.playbook} is off or no more, so nobody may decide about plan {case.id}"
+    if not playbook.approvers:
+        return f"{name_of(person)} may not {event.verb} plans of {playbook.id}: it names no approvers, so nobody may"
     if not person.is_one_of(playbook.approvers):
         return f"{name_of(person)} may not {event.verb} plans of {playbook.id}; ask one of its approvers"
     return ""

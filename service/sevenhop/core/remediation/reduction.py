@@ -91,6 +91,10 @@ class View(Protocol):
         ...
 
 
+Taker = Callable[[Sequence[Pod], Sequence[Pod]], str]
+"""(victims, pods to be helped) to who would take what comes free, in words; empty where nobody clearly would"""
+
+
 class ScalingSpec(msgspec.Struct, frozen=True, kw_only=True):
     """
     How one framework's components are reduced; one row of the table, which also drives docs and RBAC.
@@ -101,6 +105,8 @@ class ScalingSpec(msgspec.Struct, frozen=True, kw_only=True):
         reads: Kinds that are looked at for conflicts.
         rule: From a component and its live pods to what rules it, or why it may not be reduced.
         actions: (ruler, component, replicas after, victims in order) to what is patched; `Steer` before, `Scale` last.
+        taker: From what may be looked at to who else is let in by what victims give back, see `Taker`; None where
+            nobody but the scheduler lets anybody in.
     """
 
     framework: Framework
@@ -109,6 +115,7 @@ class ScalingSpec(msgspec.Struct, frozen=True, kw_only=True):
     reads: tuple[str, ...] = ()
     rule: Callable[[View, Workload, Component, Sequence[Pod]], Ruler | Conflict]
     actions: Callable[[View, Workload, Component, Ruler, int, Sequence[Pod]], tuple[Action, ...] | Conflict]
+    taker: Callable[[View], Taker] | None = None
 
 
 ScalingTable = Mapping[Framework, ScalingSpec]

@@ -13,7 +13,8 @@ from sevenhop.core.remediation.reduction import Chooser, Conflict, ConflictReaso
 from sevenhop.frameworks.scaling.autoscalers import autoscaled
 from sevenhop.frameworks.scaling.budgets import BUDGET, no_room
 from sevenhop.frameworks.scaling.consent import borrowed, in_git, opted_out, reverted_by
-from sevenhop.frameworks.scaling.queues import WORKLOAD, queued
+from sevenhop.frameworks.scaling.queues import queued
+from sevenhop.frameworks.scaling.quota import WORKLOAD
 from sevenhop.frameworks.scaling.rollouts import rolling
 from sevenhop.frameworks.scaling.volumes import lost_volumes
 from sevenhop.frameworks.scaling.way import Change, Way, called, line_of, ref_of

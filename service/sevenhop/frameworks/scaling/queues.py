@@ -10,9 +10,8 @@ from sevenhop.core.objects.pod import Pod
 from sevenhop.core.remediation.action import ObjectRef
 from sevenhop.core.remediation.reduction import Conflict, ConflictReason, View
 from sevenhop.frameworks.reading import text
+from sevenhop.frameworks.scaling.quota import WORKLOAD
 from sevenhop.frameworks.scaling.way import called
-
-WORKLOAD = "Workload.kueue.x-k8s.io"
 
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _MANAGED = "kueue.x-k8s.io/managed"

@@ -9,9 +9,10 @@ import msgspec
 from sevenhop.core.inventory.workloads import Component, Framework, Workload
 from sevenhop.core.objects.pod import Pod
 from sevenhop.core.remediation.action import Action, Scale, Steer
-from sevenhop.core.remediation.reduction import Chooser, Conflict, ConflictReason, Ruler, ScalingSpec, View
+from sevenhop.core.remediation.reduction import Chooser, Conflict, ConflictReason, Ruler, ScalingSpec, Taker, View
 from sevenhop.frameworks.scaling.budgets import no_room
 from sevenhop.frameworks.scaling.conflicts import READS, conflict_of
+from sevenhop.frameworks.scaling.quota import Quota
 from sevenhop.frameworks.scaling.way import Find, called, ref_of
 
 
@@ -78,4 +79,16 @@ def row(
             return (Steer(pods=tuple(ref_of("Pod", pod) for pod in victims)), scale)
         return (scale,)
 
-    return ScalingSpec(framework=framework, docs=docs, patches=patches, reads=kinds, rule=rule, actions=actions)
+    return ScalingSpec(
+        framework=framework,
+        docs=docs,
+        patches=patches,
+        reads=kinds,
+        rule=rule,
+        actions=actions,
+        taker=_taker,
+    )
+
+
+def _taker(view: View) -> Taker:
+    return Quota(view).taker

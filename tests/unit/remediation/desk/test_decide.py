@@ -125,7 +125,12 @@ def test_the_same_request_again_is_told_the_same() -> None:
     [
         pytest.param(None, ANN, f"playbook {PLAN.playbook} is off or no more", id="no playbook"),
         pytest.param(PLAYBOOK, STRANGER, "eve may not approve plans of free-gpu-capacity", id="a stranger"),
-        pytest.param(replace(PLAYBOOK, approvers=()), ANN, "ann may not approve", id="nobody may"),
+        pytest.param(
+            replace(PLAYBOOK, approvers=()),
+            ANN,
+            "ann may not approve plans of free-gpu-capacity: it names no approvers, so nobody may",
+            id="nobody may",
+        ),
     ],
 )
 @pytest.mark.parametrize("before", [PROPOSED, LENT, REJECTED], ids=["proposed", "lent", "rejected"])

@@ -14,6 +14,7 @@ from sevenhop.core.remediation.permit import Purpose
 from sevenhop.core.remediation.plan import Answer, NoPlanReason
 from sevenhop.core.remediation.states import PlanState
 from sevenhop.core.remediation.views import describe, plans, runs, safety, shadow
+from sevenhop.runtime.answers import described
 from tests.builders import at, node, pod
 from tests.unit.remediation.desk.desk_scene import FREE, Scene, approved, lent, settings_of
 
@@ -133,6 +134,19 @@ def test_listings_hold_what_happened() -> None:
     assert told["approvals"][0]["person"] == "slack:U-ann"
     assert any("goal reached" in line for line in told["history"])
     assert describe(desk, "unknown") is None
+
+
+def test_why_a_step_is_not_done_yet_is_said_with_its_plan() -> None:
+    """With the plan that waits for it, and no other; and no more once it is answered."""
+    scene = Scene().begin()
+    plan_id, failing = scene.case().id, "the edge of prod signs nothing"
+    assert described(scene.engine, plan_id, failing).data["failing"] == ""
+    assert scene.decides(Verb.APPROVE).accepted
+    assert described(scene.engine, plan_id, failing).data["failing"] == failing
+    assert described(scene.engine, plan_id).data["failing"] == ""
+    over = lent(Scene())
+    [row] = plans(over.engine.remediation, at(over.seconds))
+    assert described(over.engine, row["plan"], failing).data["failing"] == ""
 
 
 def test_one_plan_for_one_pool() -> None:

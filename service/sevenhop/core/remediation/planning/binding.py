@@ -17,18 +17,16 @@ from sevenhop.core.remediation.action import Action, Scale, Steer
 from sevenhop.core.remediation.plan import Answer, Considered, Need, Plan
 from sevenhop.core.remediation.planning.candidates import Field
 from sevenhop.core.remediation.planning.cuts import Candidate, Cut, Tried
+from sevenhop.core.remediation.planning.drains import grace_of, slow
 from sevenhop.core.remediation.planning.not_chosen import NotChosen
+from sevenhop.core.remediation.planning.objections import MOST_TOLD, Objections, nodes_of
 from sevenhop.core.remediation.planning.queue import Queue
 from sevenhop.core.remediation.planning.search import Search
-from sevenhop.core.remediation.planning.sick import sick_place
 from sevenhop.core.remediation.planning.simulate import Simulation
 from sevenhop.core.remediation.planning.words import count, others, slot_name, some, stays_put, title_of
 from sevenhop.core.remediation.playbook import Playbook
 from sevenhop.core.remediation.reduction import Chooser, Conflict, ConflictReason
 from sevenhop.core.remediation.view import view_of
-
-_MOST_TOLD = 50
-"""Choices of victims for which it is worked out where the pods then run; of more, the first so many."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -68,9 +66,11 @@ class Binding:
             field.useful,
             most_replicas=asked.playbook.most_replicas,
             most_gpus=asked.playbook.most_gpus,
+            no_progress=asked.playbook.no_progress,
             accept=self._accept,
             standing=frozenset(asked.standing.victims) if asked.standing is not None else frozenset(),
         )
+        self._objections = Objections(state, asked.need, asked.playbook, field, self._search)
         self._not_chosen = NotChosen(state, asked.need, asked.playbook, field, self._search, simulation, queue)
 
     def answer(self) -> Answer:
@@ -96,7 +96,11 @@ class Binding:
             actions += made
             named = {(ref.namespace, ref.name) for each in made if isinstance(each, Steer) for ref in each.pods}
             steered.append(named >= set(self._victims(cut)) and self._field.reducible[cut.donor].is_certain(cut.units))
-        if not self._are_apart(candidate, actions) or self._is_sick(candidate, steered):
+        if not self._are_apart(candidate, actions):
+            return False
+        against = self._objections.against(candidate, steered)
+        if against:
+            self._not_chosen.refused |= against
             return False
         tried = self._search.judge(candidate, self._search.choices(candidate, steered))
         if not tried.outcome.holds:
@@ -120,17 +124,6 @@ class Binding:
             who = slot_name(self._field.donors[cut.donor].slot)
             text = "with others of the same object it would give twice in one plan: one at a time"
             self._not_chosen.refused.setdefault(cut.donor, Considered(who, str(ConflictReason.INDIVISIBLE), text))
-        return False
-
-    def _is_sick(self, candidate: Candidate, steered: Sequence[bool]) -> bool:
-        """Whether what comes free may hold a GPU that is bad: it fitted nowhere before, so these are its nodes."""
-        for gone in self._search.gone(self._search.choices(candidate, steered), _MOST_TOLD):
-            text = sick_place(self._state, gone, self._nodes_of(sorted(gone)))
-            if text:
-                for cut in candidate.cuts:
-                    who = slot_name(self._field.donors[cut.donor].slot)
-                    self._not_chosen.refused[cut.donor] = Considered(who, "bad-gpu", text)
-                return True
         return False
 
     def _actions_of(self, cut: Cut) -> tuple[Action, ...] | Conflict:
@@ -158,7 +151,7 @@ class Binding:
         gpus = sum(self._search.gpus(cut) for cut in candidate.cuts)
         nodes, served = self._where(candidate, actions)
         # Which nodes become emptier is only known where the victims are.
-        freed = () if tried.helps[1] > 1 else self._nodes_of(victims)
+        freed = () if tried.helps[1] > 1 else nodes_of(self._state, victims)
         scales = [each for each in actions if isinstance(each, Scale)]
         behind = self._behind(candidate, victims)
         helps_first = self._search.cases_of_first(candidate, behind) if behind else (1, 1)
@@ -203,15 +196,11 @@ class Binding:
         choices = self._search.choices(candidate, [steered] * len(candidate.cuts))
         nodes: set[str] = set()
         served = 0
-        for gone in self._search.gone(choices, _MOST_TOLD):
+        for gone in self._search.gone(choices, MOST_TOLD):
             outcome = self._simulation.outcome(gone, self._search.waiting(candidate, gone), tell=True)
             nodes.update(name for _, names in outcome.nodes for name in names)
             served = max(served, outcome.served)
         return tuple(sorted(nodes)), served
-
-    def _nodes_of(self, pods: Sequence[Key]) -> tuple[str, ...]:
-        found = (self._state.placement.where(pod) for pod in pods)
-        return tuple(sorted({name for name in found if name is not None}))
 
     def _part(self) -> list[str]:
         helped, waiting = len(self._asked.need.pods), self._asked.waiting
@@ -246,6 +235,8 @@ class Binding:
             drains = f"{count(len(victims), 'pod')} of {slot_name(donor.slot)} drain{'s' if len(victims) == 1 else ''}"
             left = f"{count(stays, 'replica')} stay{'s' if stays == 1 else ''}" if stays else "none stays"
             notes.append(f"{drains} (up to {grace} s, requests unknown); {left}")
+            if text := slow(grace_of(pods[key] for key in victims), self._asked.playbook):
+                notes.append(f"{slot_name(donor.slot)}: {text}")
             notes += stays_put(pods[key] for key in victims)
             outranks = self._outranks(victims)
             if outranks:

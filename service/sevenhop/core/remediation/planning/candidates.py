@@ -18,9 +18,11 @@ from sevenhop.core.placement.evaluation import class_of, evaluate
 from sevenhop.core.placement.nodes import NodeView
 from sevenhop.core.remediation.plan import Answer, Considered, Need, NoPlanReason
 from sevenhop.core.remediation.planning.donors import Donor, donor_of
+from sevenhop.core.remediation.planning.drains import grace_of, too_late
 from sevenhop.core.remediation.planning.reservations import Reservations
 from sevenhop.core.remediation.planning.victims import Reducible
 from sevenhop.core.remediation.planning.words import count, short_product, slot_name, some
+from sevenhop.core.remediation.playbook import Playbook
 from sevenhop.core.remediation.reduction import ScalingTable
 
 _FIXED = c.UNRESOLVABLE & ~c.DEVICES
@@ -55,6 +57,7 @@ def candidates(
     pods: Sequence[Pod],
     scaling: ScalingTable,
     reserved: Reservations,
+    playbook: Playbook,
     now: datetime,
     own: str = "",
 ) -> Field | Answer:
@@ -74,6 +77,8 @@ def candidates(
     refused: list[Considered] = []
     for each in near:
         found = donor_of(state, each, scaling, reserved, own)
+        if isinstance(found, Donor) and (why := _all_too_late(found, playbook)):
+            found = Considered(slot_name(each), "slow", why)
         if isinstance(found, Considered):
             refused.append(found)
         else:
@@ -88,6 +93,13 @@ def candidates(
         considered=(*refused, *considered),
         others=_alike(state, slot, pods),
     )
+
+
+def _all_too_late(donor: Donor, playbook: Playbook) -> str:
+    """Where each of its replicas is: of some, the others may do, and that is seen when victims are chosen."""
+    pods = {pod.metadata.key: pod for pod in donor.pods}
+    soonest = min(grace_of(pods[key] for key in unit.pods) for unit in donor.units)
+    return too_late(soonest, playbook)
 
 
 def _usable(state: State, pods: Sequence[Pod]) -> list[NodeView]:

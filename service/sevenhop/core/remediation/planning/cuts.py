@@ -9,8 +9,11 @@ import msgspec
 from sevenhop.core.remediation.planning.board import Outcome
 from sevenhop.core.remediation.planning.words import count
 
-Cost = tuple[int, int, int, int, int, float, int, tuple[tuple[str, str, str], ...], tuple[str, ...]]
-"""(replicas, pods that serve, pods, workloads, tiers, largest part of a donor, GPUs, donors, units); less is better"""
+Cost = tuple[int, int, int, int, int, int, float, int, tuple[tuple[str, str, str], ...], tuple[str, ...]]
+"""
+(replicas, pods that serve, pods, workloads, tiers, donors that end late, largest part of a donor, GPUs, donors, units);
+less is better
+"""
 
 
 class Cut(msgspec.Struct, frozen=True, gc=False):
@@ -69,5 +72,7 @@ def why_larger(best: Candidate, other: Candidate) -> str:
     if its[4] != ours[4]:
         return "not needed: it ranks higher than who was chosen"
     if its[5] != ours[5]:
-        return f"not needed: a larger part of it would go ({its[5]:.0%}, instead of {ours[5]:.0%})"
+        return "not needed: its pods may take longer to end than those of who was chosen"
+    if its[6] != ours[6]:
+        return f"not needed: a larger part of it would go ({its[6]:.0%}, instead of {ours[6]:.0%})"
     return "not needed: no smaller disturbance than the one chosen"

@@ -66,7 +66,7 @@ def plan_for(
     if isinstance(why_not, Answer):
         return why_not
     own = standing.id if standing is not None else ""
-    field = candidates(state, need, pods, scaling, reserved.without(slot), now, own)
+    field = candidates(state, need, pods, scaling, reserved.without(slot), playbook, now, own)
     if isinstance(field, Answer):
         return field
     asked = Asked(

@@ -1,5 +1,6 @@
 """
-The smallest disturbance that helps: fewest replicas, then pods that serve, pods, workloads, lowest tier, smallest part.
+The smallest disturbance that helps: fewest replicas, then pods that serve, pods, workloads, lowest tier, those that end
+soon, smallest part.
 
 Layer by layer of replicas: what one replica can do is never asked of two.  Within a layer cheap sets of victims are
 tried first, so the first that holds is the answer.
@@ -8,6 +9,7 @@ tried first, so the first that holds is the answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from itertools import combinations, islice
 from math import comb
 
@@ -16,6 +18,7 @@ from sevenhop.core.objects.pod import Pod
 from sevenhop.core.remediation.planning.board import Outcome
 from sevenhop.core.remediation.planning.cuts import Candidate, Cost, Cut, Found, Tried
 from sevenhop.core.remediation.planning.donors import Donor
+from sevenhop.core.remediation.planning.drains import grace_of
 from sevenhop.core.remediation.planning.simulate import Simulation
 from sevenhop.core.remediation.planning.victims import MOST_SETS, Reducible, Unit, products
 from sevenhop.core.remediation.reduction import Chooser
@@ -43,6 +46,7 @@ class Search:
     """
     Args:
         useful: Nodes on which the pods that wait could run, those that lack least first, and how many GPUs they lack.
+        no_progress: Of equals, donors whose pods may take longer to end come last.
         accept: Whether a candidate that holds can also be carried out; asked last.
         standing: Victims that people were told of already: of equally many replicas these are tried first.
     """
@@ -57,6 +61,7 @@ class Search:
         *,
         most_replicas: int,
         most_gpus: int,
+        no_progress: timedelta,
         accept: Callable[[Candidate], bool],
         standing: frozenset[Key] = frozenset(),
     ) -> None:
@@ -65,6 +70,7 @@ class Search:
         self._most_replicas, self._most_gpus, self._accept = most_replicas, most_gpus, accept
         self._standing = standing
         self._ready = [sum(unit.ready for unit in donor.units) for donor in donors]
+        self._slow = [grace_of(donor.pods) > no_progress for donor in donors]
 
     def run(self) -> Found:
         """The best of all layers."""
@@ -198,7 +204,7 @@ class Search:
         if not self._frees_enough(cuts):
             return None
         cost = self._cost(cuts)
-        if cost[0] > self._most_replicas or cost[6] > self._most_gpus:
+        if cost[0] > self._most_replicas or cost[7] > self._most_gpus:
             return None
         return Candidate(tuple(cuts), cost)
 
@@ -233,6 +239,7 @@ class Search:
             sum(len(unit.pods) for unit in units),
             len({donors[cut.donor].slot[0] for cut in cuts}),
             sum(len(cut.units) * donors[cut.donor].tier.rank for cut in cuts),
+            sum(self._slow[cut.donor] for cut in cuts),
             round(max(len(cut.units) / len(donors[cut.donor].units) for cut in cuts), 6),
             sum(self.gpus(cut) for cut in cuts),
             tuple((*donors[cut.donor].slot[0], donors[cut.donor].slot[1]) for cut in cuts),
