@@ -218,7 +218,7 @@ def test_capacity_drops_and_comes_back(told: Told) -> None:
 def test_the_listings_say_it_to_people(told: Told) -> None:
     """`get gpus`, `get nodes` and `get capacity`, as they are typed."""
     print(*told.text.values(), sep="\n")
-    (gpu,) = [line for line in told.text["gpus"].splitlines() if told.node in line and "79" in line]
+    (gpu,) = [line for line in told.text["gpus"].splitlines() if told.node in line and " 79 " in line]
     assert "XID 79" in gpu
     (node,) = [line for line in told.text["nodes"].splitlines() if line.startswith(told.node)]
     assert "GPU 0" in node

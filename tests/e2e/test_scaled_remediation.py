@@ -218,7 +218,7 @@ def test_approved_at_the_worker_and_carried_out_by_the_edge(
     says once that nothing is signed.
     """
     stage = ScaledStage(
-        tmp_path, testbed, slack, pagerduty, streams, name=name, times={"lease": "25s", "cooldown": "10m"}, key=key
+        tmp_path, testbed, slack, pagerduty, streams, name=name, times={"lease": "40s", "cooldown": "10m"}, key=key
     )
     with waiting_scene(testbed, name) as here:
         here.short_of_one()

@@ -18,7 +18,7 @@ from sevenhop.core.remediation import permit as permits
 from sevenhop.core.remediation.action import Action, Cordon, Edit, EvictPod, ObjectRef, Scale, Steer, Test
 from sevenhop.core.remediation.permit import Permit, Purpose
 from sevenhop.core.remediation.plan import Plan
-from sevenhop.runtime.writing import ApiTransport
+from sevenhop.runtime.writing import ANSWER_WITHIN_S, ApiTransport
 from sevenhop.simulation.clock import VirtualClock
 from sevenhop.simulation.server import ApiServerSimulation
 from sevenhop.simulation.store import Data, Store
@@ -143,13 +143,13 @@ def _plain(data: Data) -> Data:
 
 
 @asynccontextmanager
-async def cluster() -> AsyncIterator[Cluster]:
+async def cluster(answer_within_s: float = ANSWER_WITHIN_S) -> AsyncIterator[Cluster]:
     """One with donors of every shape, each of four replicas."""
     store = Store(VirtualClock(NOON))
     _fill(store)
     server = ApiServerSimulation(store, bookmark_s=0.05)
     async with server.serve() as url, ApiServer(Access(base_url=url)) as api:
-        yield Cluster(store, server, ApiTransport(api))
+        yield Cluster(store, server, ApiTransport(api, answer_within_s=answer_within_s))
 
 
 def _fill(store: Store) -> None:

@@ -10,6 +10,7 @@ import pytest
 from sevenhop.actions.errors import PermitError, RetryableActError, UncertainActError
 from sevenhop.core.events import StepResult
 from sevenhop.core.remediation.permit import Purpose
+from sevenhop.runtime.writing import ANSWER_WITHIN_S
 from sevenhop.simulation.faults import LoseAnswer, Refuse
 from tests.unit.actions import scene
 from tests.unit.actions.interference import (
@@ -75,7 +76,8 @@ async def test_what_may_have_happened_is_told_from_what_did_not(
     fault: Refuse | LoseAnswer, raises: type[Exception]
 ) -> None:
     """Only what surely did not happen may simply be tried again."""
-    async with cluster() as c:
+    is_waited_for = isinstance(fault, LoseAnswer) and fault.hangs
+    async with cluster(2.0 if is_waited_for else ANSWER_WITHIN_S) as c:
         made = act(*scene.deployment(c))
         c.server.faults.add(fault)
         with pytest.raises(raises) as caught:

@@ -60,7 +60,7 @@ def test_targets_are_there(target: object) -> None:
     path, tests = getattr(target, "path"), getattr(target, "tests")  # noqa: B009
 
     assert all((ROOT / test).is_file() for test in tests)
-    assert len(list(mutants((ROOT / path).read_text("utf-8")))) >= 1
+    assert next(mutants((ROOT / path).read_text("utf-8")), None) is not None
 
 
 def test_no_guard_is_left_out() -> None:

@@ -67,9 +67,11 @@ def others(number: int) -> str:
 
 def minutes(span: timedelta) -> str:
     """
-    >>> minutes(timedelta(hours=2)), minutes(timedelta(minutes=90))
-    ('2 h', '90 min')
+    >>> minutes(timedelta(hours=2)), minutes(timedelta(minutes=90)), minutes(timedelta(seconds=40))
+    ('2 h', '90 min', '40 s')
     """
+    if span < timedelta(minutes=1):
+        return f"{round(span.total_seconds())} s"
     whole = round(span.total_seconds() / 60)
     return f"{whole // 60} h" if whole and whole % 60 == 0 else f"{whole} min"
 
