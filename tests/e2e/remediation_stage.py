@@ -245,8 +245,8 @@ class Stage:
         """The button alone; with `to` and what else `ByHttp` has: what was answered over HTTP."""
 
         def look() -> Row | None:
-            message = self.slack.messages_about(about)[-1]
-            return self.slack.click(user, f"sevenhop.{verb}", message["ts"], **how)
+            messages = self.slack.messages_about(about)  # a plan is in the listing a moment before it is told
+            return self.slack.click(user, f"sevenhop.{verb}", messages[-1]["ts"], **how) if messages else None
 
         pressed: Row = eventually(look, timeout=20, every=0.2, what=f"a button {verb} about {about}")
         return pressed
