@@ -24,6 +24,7 @@ from sevenhop.settings import Settings
 from tests.conformance.runtimes import Chunk, Runtime, embedded, scaled
 from tests.golden.day_faults import events_of
 from tests.golden.healthy_day import MIDNIGHT, healthy_day, with_fault
+from tests.shared import missing
 from tests.testbed.binaries import BuildFailed
 from tests.testbed.kafka import Kafka
 from tests.testbed.redis import Redis
@@ -71,7 +72,7 @@ def servers() -> Iterator[tuple[Kafka, Redis]]:
         with Redis(remembers=False) as redis, Kafka(1) as kafka:
             yield kafka, redis
     except BuildFailed as failure:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(str(failure))
+        missing(str(failure))
 
 
 async def play(runtime: Runtime, story: list[Chunk], *, rebalance_at: int = -1, reload_at: int = -1) -> list[Notify]:

@@ -10,11 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from sevenhop.settings import Settings, load_settings
-from tests.shared import ROOT
+from tests.shared import ROOT, missing
 from tests.testbed.binaries import BuildFailed
 from tests.testbed.tools import HELM, Tool, ensure_tool
 
@@ -33,8 +32,7 @@ def programs(tool: Tool = HELM) -> Path:
     try:
         return ensure_tool(tool)
     except BuildFailed as failure:
-        give_up = pytest.fail if os.environ.get("CI") else pytest.skip
-        give_up(str(failure))
+        missing(str(failure))
 
 
 def helm(*words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:

@@ -14,7 +14,6 @@ with the reason, or fail if CI is set: there nobody reads why a test was skipped
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from tests.shared import missing
 from tests.testbed import binaries, build, crds, nodes
 from tests.testbed.client import Client, Object
 from tests.testbed.cluster import Cluster
@@ -79,8 +79,7 @@ def testbed(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A running cluster with the CRDs of all frameworks and the KubeRay operator, and no nodes."""
     failure = request.config.stash.get(_failure, None)
     if failure is not None:
-        give_up = pytest.fail if os.environ.get("CI") else pytest.skip
-        give_up(f"the test bed cannot be built: {failure}")
+        missing(f"the test bed cannot be built: {failure}")
     with Cluster(operator=True, frameworks=None) as cluster:
         yield cluster
 

@@ -265,7 +265,7 @@ class Nvml:
         assert process.stdout is not None
         try:
             async for line in process.stdout:
-                self._hear(told.decode(line), of_now=process is self._process)
+                self._hear(told.decode(line), is_current=process is self._process)
         except (ValueError, msgspec.MsgspecError) as error:
             if process is self._process:
                 self._fatal = f"the process that reads NVML cannot be understood: {error}"
@@ -273,14 +273,14 @@ class Nvml:
         if process is self._process and self._answer is not None and not self._answer.done():
             self._answer.set_exception(NvmlError(self._fatal or f"the process that reads NVML ended ({code})"))
 
-    def _hear(self, what: told.Told, *, of_now: bool) -> None:
-        """`of_now` is False for a process that was given up and is slow to die: its answers are nobody's."""
+    def _hear(self, what: told.Told, *, is_current: bool) -> None:
+        """`is_current` is False for a process that was given up and is slow to die: its answers are nobody's."""
         match what:
             case told.Xid():
                 self._on_xid(what)
             case told.Stirred():
                 self._on_stirred()
-            case _ if not of_now:
+            case _ if not is_current:
                 pass
             case told.Said(text=text, is_fatal=True):
                 self._fatal = text

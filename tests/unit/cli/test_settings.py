@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sevenhop.settings import SettingsError, load_settings, parse_duration
+from sevenhop.app import desk_of
+from sevenhop.settings import IncidentSettings, Settings, SettingsError, load_settings, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -161,3 +162,11 @@ def test_no_secret_in_an_error(tmp_path: Path) -> None:
         load_settings(file, {})
 
     assert "very-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", sorted(IncidentSettings.model_fields))
+def test_what_is_set_of_incidents_is_what_the_desk_goes_by(name: str) -> None:
+    """No key is taken and then forgotten."""
+    value = {"link": "https://runbooks.example", "flap_limit": 7}.get(name, timedelta(seconds=77))
+    desk = desk_of(Settings.model_validate({"incidents": {name: value}}))
+    assert getattr(desk, name) == value

@@ -144,14 +144,19 @@ async def test_a_stop_does_not_wait_for_a_channel_that_hangs(tmp_path: Path) -> 
     assert again.calls[0][1]  # uncertain
 
 
+async def fall_behind(plant: Plant) -> None:
+    """More than the inbox takes, while nothing can be stored."""
+    plant.told.synced(*(node(f"n{n}", ready=False) for n in range(20)))
+    await until(lambda: plant.embedded.stalled != "")
+    for n in range(INBOX_BATCHES + 50):
+        plant.told.node(f"x{n}", ready=True)
+
+
 async def test_sources_wait_while_the_engine_is_behind(tmp_path: Path) -> None:
     """Memory is bounded: what cannot be stored yet is not read from the API server either."""
     async with running(tmp_path, {}) as plant:
         with full_disk(plant.store):
-            plant.told.synced(*(node(f"n{n}", ready=False) for n in range(20)))
-            await until(lambda: plant.embedded.stalled != "")
-            for n in range(INBOX_BATCHES + 50):
-                plant.told.node(f"x{n}", ready=True)
+            await fall_behind(plant)
             await asyncio.sleep(0.1)
             assert plant.told.waiting >= 40
         await until(lambda: plant.told.waiting == 0)
@@ -161,10 +166,7 @@ async def test_what_was_given_up_before_it_came_in_is_not_waited_for(tmp_path: P
     """A GPU agent's request is answered "behind" after some seconds, and comes again: it is not counted as open."""
     async with running(tmp_path, {}) as plant:
         with full_disk(plant.store):
-            plant.told.synced(*(node(f"n{n}", ready=False) for n in range(20)))
-            await until(lambda: plant.embedded.stalled != "")
-            for n in range(INBOX_BATCHES + 50):
-                plant.told.node(f"x{n}", ready=True)
+            await fall_behind(plant)
             await until(lambda: plant.embedded.inbox_batches == INBOX_BATCHES)
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):

@@ -16,6 +16,7 @@ from sevenhop.core.events import Applied, Deleted, Event, SourceChanged, SyncSta
 from sevenhop.core.objects.decode import convert
 from sevenhop.core.objects.kinds import KINDS
 from sevenhop.sources.recording import Recorder, Recording, RecordingError
+from tests.shared import missing
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
@@ -240,7 +241,7 @@ def test_a_full_disk() -> None:
     """A disk that is full ends the recording with one line."""
     full = Path("/dev/full")  # exists, so the recorder itself would refuse it: go through an open file
     if not full.exists():
-        pytest.skip("no /dev/full on this system")
+        missing("no /dev/full on this system")
     record = Recorder.__new__(Recorder)
     record._path, record._pending, record.written_bytes = full, [b"x" * 10], 0
     with full.open("wb", buffering=0) as file:

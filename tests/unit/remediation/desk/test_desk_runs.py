@@ -310,14 +310,20 @@ def test_only_the_step_that_is_due_gets_a_permit() -> None:
         assert hasattr(scene.engine.permit(forged, at(scene.seconds)), "guard")
 
 
-def test_own_changes_do_not_alert() -> None:
-    """The donor's pod that waits after the restore is held back for a while, and then told as anybody's."""
+def given_back() -> tuple[Scene, int]:
+    """A donor that has its replicas again, by a person's word; and how much had been sent before."""
     scene = approved(Scene())
     scene.becomes_ready()
     scene.passes(5)
     scene.decides(Verb.RESTORE)
     told = len(scene.sent)
     scene.does(Purpose.RESTORE)
+    return scene, told
+
+
+def test_own_changes_do_not_alert() -> None:
+    """The donor's pod that waits after the restore is held back for a while, and then told as anybody's."""
+    scene, told = given_back()
     restored_at = scene.seconds
     scene.passes(400)
     assert [n for n in scene.sent[told:] if "summarizer" in n.message.title and n.message.status == "firing"] == []
@@ -329,12 +335,7 @@ def test_own_changes_do_not_alert() -> None:
 
 def test_more_than_our_change_explains_is_told_at_once() -> None:
     """The donor lacks the one that was given back, and loses another: that is no change of ours, and is not held."""
-    scene = approved(Scene())
-    scene.becomes_ready()
-    scene.passes(5)
-    scene.decides(Verb.RESTORE)
-    told = len(scene.sent)
-    scene.does(Purpose.RESTORE)
+    scene, told = given_back()
     scene.passes(10)
     (other,) = (pod for pod in scene.pods("summarizer") if pod.spec.node_name)
     suffix = other.metadata.name.rpartition("-")[2]
